@@ -19,6 +19,8 @@ pub(crate) struct Line {
     pub(crate) canonical: bool,
     /// It ends here: Connection names it, or [`crate::check_request`] has taken it out.
     pub(crate) ends_here: bool,
+    /// It came as never to be indexed ([`crate::SensitiveNames`]).
+    pub(crate) is_sensitive: bool,
 }
 
 /// A head's bytes and its field lines.

@@ -8,6 +8,7 @@ use crate::host::is_authority;
 use crate::limits::Limits;
 use crate::name::Name;
 use crate::rule::{Id, Refusal, refuse};
+use crate::sensitive::SensitiveNames;
 use crate::split::{self, RequestLine};
 use crate::target;
 
@@ -23,6 +24,8 @@ pub struct Request {
     version: Version,
     framing: Framing,
     is_extended: bool,
+    has_sensitive_method: bool,
+    has_sensitive_target: bool,
 }
 
 impl Request {
@@ -59,6 +62,7 @@ impl Request {
         let target = target::read(method, raw, line.classes)?;
         self.version = line.version;
         self.is_extended = false;
+        (self.has_sensitive_method, self.has_sensitive_target) = (false, false);
         self.method_end = line.method as u32;
         self.target = ((begin + target.path) as u32, line.target as u32);
         self.path_end = (begin + target.path_end) as u32;
@@ -131,6 +135,22 @@ impl Request {
     pub(crate) fn came_by_extended_connect(&mut self) {
         self.version = Version::H2;
         self.is_extended = true;
+    }
+
+    /// Notes which fields came as never to be indexed; `is_sensitive` gets their names and those of pseudo-fields.
+    pub fn mark_sensitive(&mut self, is_sensitive: impl Fn(&[u8]) -> bool) {
+        self.has_sensitive_method = is_sensitive(b":method");
+        self.has_sensitive_target = is_sensitive(b":path");
+        let has_sensitive_host = is_sensitive(b":authority");
+        self.block.mark_sensitive(|name| {
+            is_sensitive(name) || has_sensitive_host && name.eq_ignore_ascii_case(b"host")
+        });
+    }
+
+    /// Which fields are never to be indexed.
+    pub fn sensitive_names(&self) -> SensitiveNames<'_> {
+        let names = SensitiveNames::of_lines(&self.block);
+        names.with_line(self.has_sensitive_method, self.has_sensitive_target)
     }
 
     /// The method, as sent: methods are case-sensitive (RFC 9110 §9.1).

@@ -6,6 +6,7 @@ use crate::framing::{Framing, Version, framing};
 use crate::limits::Limits;
 use crate::name::Name;
 use crate::rule::{Id, Refusal, refuse};
+use crate::sensitive::SensitiveNames;
 use crate::split::{self, StatusLine};
 
 /// The properties of the request that a response answers.
@@ -80,6 +81,16 @@ impl Response {
         if self.framing == Framing::Close {
             self.framing = if has_body { Framing::Chunked } else { Framing::None };
         }
+    }
+
+    /// Notes which fields came as never to be indexed, by their names.
+    pub fn mark_sensitive(&mut self, is_sensitive: impl Fn(&[u8]) -> bool) {
+        self.block.mark_sensitive(is_sensitive);
+    }
+
+    /// Which fields are never to be indexed.
+    pub fn sensitive_names(&self) -> SensitiveNames<'_> {
+        SensitiveNames::of_lines(&self.block)
     }
 
     /// The status, 100 to 999.

@@ -220,6 +220,7 @@ fn take_line(head: &[u8], name: usize) -> Option<(Line, bool)> {
         known,
         canonical,
         ends_here: false,
+        is_sensitive: false,
     };
     Some((line, alias))
 }

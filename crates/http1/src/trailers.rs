@@ -4,6 +4,7 @@ use crate::block::{Block, Line};
 use crate::limits::Limits;
 use crate::name::{NO_TRAILER, Name};
 use crate::rule::Refusal;
+use crate::sensitive::SensitiveNames;
 use crate::split;
 
 /// The trailers of a body, as they came.
@@ -53,7 +54,8 @@ impl Trailers {
     }
 
     /// Appends a field, for bodies that came by another protocol. `name` and `value` must be valid already.
-    pub fn push(&mut self, name: &[u8], value: &[u8]) {
+    /// `is_sensitive`: it came as never to be indexed.
+    pub fn push(&mut self, name: &[u8], value: &[u8], is_sensitive: bool) {
         let from = self.block.bytes.len() as u32;
         crate::write::field(&mut self.block.bytes, name, value);
         let (colon, end) = (from + name.len() as u32, self.block.bytes.len() as u32);
@@ -68,8 +70,14 @@ impl Trailers {
             known,
             canonical: true,
             ends_here: false,
+            is_sensitive,
         };
         self.block.lines.push(line);
+    }
+
+    /// Which fields are never to be indexed.
+    pub fn sensitive_names(&self) -> SensitiveNames<'_> {
+        SensitiveNames::of_lines(&self.block)
     }
 
     /// The fields that may go on: none of framing, routing, credentials or cookies, nothing that forwards, and nothing

@@ -4,7 +4,9 @@
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
-use weir_http2::{Block, Config, Connection, Event, Field, FieldSink, Pseudo, RequestLine, Role, Scratch};
+use weir_http2::{
+    Block, Config, Connection, Event, Field, FieldSink, Pseudo, PseudoMarks, RequestLine, Role, Scratch,
+};
 
 const LINE: RequestLine<'_> = RequestLine {
     method: b"GET",
@@ -12,6 +14,7 @@ const LINE: RequestLine<'_> = RequestLine {
     authority: Some(b"127.0.0.1:8080"),
     path: Some(b"/64"),
     protocol: None,
+    marks: PseudoMarks::NONE,
 };
 
 const fn field(name: &'static [u8], value: &'static [u8]) -> Field<'static> {
@@ -33,8 +36,8 @@ struct Bytes(usize);
 
 impl FieldSink for Bytes {
     fn begin(&mut self, _stream: u32, _block: Block) {}
-    fn pseudo(&mut self, _pseudo: Pseudo, value: &[u8]) {
-        self.0 += value.len();
+    fn pseudo(&mut self, _pseudo: Pseudo, field: Field<'_>) {
+        self.0 += field.value.len();
     }
     fn field(&mut self, field: Field<'_>) {
         self.0 += field.value.len();

@@ -1,12 +1,19 @@
 //! Prints the frames of one request through the codec, in both roles: `cargo run --example talk -p weir-http2`.
 
-use weir_http2::{Config, Connection, Event, Field, Head, PREFACE, RequestLine, Role, Scratch};
+use weir_http2::{Config, Connection, Event, Field, Head, PREFACE, PseudoMarks, RequestLine, Role, Scratch};
 
 fn main() {
     let mut client = Connection::new(Role::Client, Config::CLIENT);
     let mut server = Connection::new(Role::Server, Config::SERVER);
     let (scheme, host, path) = (Some(&b"https"[..]), Some(&b"example.org"[..]), Some(&b"/hello"[..]));
-    let line = RequestLine { method: b"GET", scheme, authority: host, path, protocol: None };
+    let line = RequestLine {
+        method: b"GET",
+        scheme,
+        authority: host,
+        path,
+        protocol: None,
+        marks: PseudoMarks::NONE,
+    };
     let field = |name, value| Field { name, value, is_sensitive: false };
 
     // The request leaves together with the preface and SETTINGS.

@@ -102,7 +102,12 @@ impl Config {
     }
 
     /// The longest block of fields that is gathered: more than any head within the limits needs.
-    pub(crate) fn max_block(&self) -> usize {
-        (self.max_head as usize).saturating_mul(2).max(PAYLOAD as usize)
+    pub(crate) fn max_gathered(&self) -> u32 {
+        self.max_head.saturating_mul(2).max(PAYLOAD)
+    }
+
+    /// The longest block of fields that is decoded, though its message is refused: a longer one ends the connection.
+    pub(crate) fn max_block(&self) -> u32 {
+        self.max_gathered().saturating_mul(4)
     }
 }

@@ -36,6 +36,6 @@ pub use flood::{MAX_IDLE_FRAMES, MAX_IDLE_FRAMES_NS};
 pub use frame::PREFACE;
 pub use hpack::{Decoder, Encoder, Field, HpackError, Policy};
 pub use malformed::Malformed;
-pub use message::{Block, FieldSink, Head, Pseudo, Rendered, RequestLine, Scratch};
+pub use message::{Block, FieldSink, Head, Pseudo, PseudoMarks, Rendered, RequestLine, Scratch};
 pub use priority::Priority;
 pub use settings::Settings;

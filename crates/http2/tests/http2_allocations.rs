@@ -1,6 +1,8 @@
 //! What a connection takes of memory: nothing on the heap at rest, and for a request no more than its stream.
 
-use weir_http2::{Block, Config, Connection, Event, Field, FieldSink, Pseudo, RequestLine, Role, Scratch};
+use weir_http2::{
+    Block, Config, Connection, Event, Field, FieldSink, Pseudo, PseudoMarks, RequestLine, Role, Scratch,
+};
 use weir_testkit::CountingAllocator;
 
 #[global_allocator]
@@ -10,7 +12,7 @@ struct Nothing;
 
 impl FieldSink for Nothing {
     fn begin(&mut self, _stream: u32, _block: Block) {}
-    fn pseudo(&mut self, _pseudo: Pseudo, _value: &[u8]) {}
+    fn pseudo(&mut self, _pseudo: Pseudo, _field: Field<'_>) {}
     fn field(&mut self, _field: Field<'_>) {}
 }
 
@@ -28,6 +30,7 @@ const LINE: RequestLine<'_> = RequestLine {
     authority: Some(b"example.org"),
     path: Some(b"/path"),
     protocol: None,
+    marks: PseudoMarks::NONE,
 };
 
 impl Pair {

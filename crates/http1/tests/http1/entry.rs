@@ -121,7 +121,7 @@ pub fn chunked(bytes: &[u8]) {
         encoder.after(&mut out);
     }
     let mut passed = Trailers::default();
-    trailers.iter().for_each(|(n, v)| passed.push(n, v));
+    trailers.iter().for_each(|(n, v)| passed.push(n, v, false));
     encoder.end(Some(&passed), &mut out);
     let (again, over, _) = read(&mut [&out[..]].into_iter()).expect("what weir writes, it accepts");
     assert_eq!((again, over), (data, Some(out.len())));

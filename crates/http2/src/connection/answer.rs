@@ -1,6 +1,6 @@
 //! Blocks on streams that are there: the answers of an origin, and the trailers of either side (RFC 9113 §8.1).
 
-use super::head::WholeBlock;
+use super::head::GatheredBlock;
 use super::{Connection, Event};
 use crate::error::ConnectionError;
 use crate::malformed::Id;
@@ -17,7 +17,7 @@ impl Connection {
         now_ns: u64,
         slot: Slot,
         next: State,
-        block: &WholeBlock<'_>,
+        block: &GatheredBlock<'_>,
         sink: &mut impl FieldSink,
         scratch: &mut Scratch,
     ) -> Result<Option<Event>, ConnectionError> {

@@ -5,21 +5,22 @@ use super::{Connection, Event};
 use crate::config::Role;
 use crate::error::{ConnectionError, ErrorCode};
 use crate::frame::{flag, kind};
+use crate::hpack::Field;
 use crate::malformed::{Id, Malformed};
 use crate::message::{Block, FieldSink, HeadLimits, Judge, Scratch, Verdict};
 use crate::stream::{ANY_LENGTH, Input, Outcome, Part, State, Stream};
 use std::ops::Range;
 
 /// CONTINUATION frames of a block; an honest block of the largest size needs four.
-const MOST_CONTINUATIONS: u32 = 32;
+const MOST_CONTINUATIONS: u8 = 32;
 
-/// A block that has come whole.
-pub(super) struct WholeBlock<'a> {
+/// A block that has come whole, or so much of it that it is refused.
+pub(super) struct GatheredBlock<'a> {
     pub(super) open: OpenBlock,
     pub(super) bytes: &'a [u8],
 }
 
-impl WholeBlock<'_> {
+impl GatheredBlock<'_> {
     fn input(&self) -> Input {
         if self.open.is_end { Input::ReceiveHeadEnd } else { Input::ReceiveHead }
     }
@@ -27,31 +28,65 @@ impl WholeBlock<'_> {
 
 impl Connection {
     /// A frame with fields begins.
-    pub(super) fn begin_block(&mut self) -> Result<(), ConnectionError> {
+    pub(super) fn begin_block(
+        &mut self,
+        now_ns: u64,
+        sink: &mut impl FieldSink,
+        scratch: &mut Scratch,
+    ) -> Result<Option<Event>, ConnectionError> {
         let frame = self.reader.frame;
         self.account.charge_block(frame.length);
         let too_much = |text| Err(ConnectionError::flood(text));
-        match &mut self.reader.block {
-            Some(block) => {
-                block.frames += 1;
-                if block.frames > MOST_CONTINUATIONS {
-                    return too_much(
-                        "A block of fields has too many CONTINUATION frames (RFC 9113 section 10.5)",
-                    );
-                }
-            }
-            block => {
-                *block = Some(OpenBlock {
-                    stream: frame.stream,
-                    is_end: frame.has(flag::END_STREAM),
-                    depends_on_itself: false,
-                    frames: 1,
-                });
-            }
+        let Some(block) = &mut self.reader.block else {
+            self.reader.block = Some(OpenBlock {
+                stream: frame.stream,
+                is_end: frame.has(flag::END_STREAM),
+                depends_on_itself: false,
+                frames: 1,
+                bytes: frame.length,
+                is_overlong: false,
+            });
+            return Ok(None);
+        };
+        block.frames += 1;
+        block.bytes = block.bytes.saturating_add(frame.length);
+        if block.frames > MOST_CONTINUATIONS {
+            return too_much("A block of fields has too many CONTINUATION frames (RFC 9113 section 10.5)");
         }
-        if self.reader.gathered.len() + frame.length as usize > self.config.max_block() {
+        if block.bytes > self.config.max_block() {
             return too_much("A block of fields is far longer than the limit (RFC 9113 section 10.5.1)");
         }
+        if block.bytes <= self.config.max_gathered() {
+            return Ok(None);
+        }
+        // Nothing more is held of it: a peer could have as much on each of many connections.
+        match std::mem::replace(&mut block.is_overlong, true) {
+            true => self.decode_gathered(scratch).map(|()| None),
+            false => self.refuse_block(now_ns, sink, scratch),
+        }
+    }
+
+    /// A block has become too long: its message is refused by the fields that have come.
+    fn refuse_block(
+        &mut self,
+        now_ns: u64,
+        sink: &mut impl FieldSink,
+        scratch: &mut Scratch,
+    ) -> Result<Option<Event>, ConnectionError> {
+        let Some(open) = self.reader.block else { return Ok(None) };
+        let mut gathered = std::mem::take(&mut self.reader.gathered);
+        self.reader.decoded = 0;
+        let event = self.take_block(now_ns, &GatheredBlock { open, bytes: &gathered }, sink, scratch)?;
+        gathered.drain(..self.reader.decoded as usize);
+        self.reader.gathered = gathered;
+        Ok(event)
+    }
+
+    /// Decodes what has come of a block that is too long: the table must follow (RFC 9113 §4.3).
+    fn decode_gathered(&mut self, scratch: &mut Scratch) -> Result<(), ConnectionError> {
+        let gathered = &mut self.reader.gathered;
+        let decoded = self.decoder.decode_part(gathered, false, &mut scratch.strings, |_| {});
+        gathered.drain(..decoded.map_err(compression)?);
         Ok(())
     }
 
@@ -116,7 +151,7 @@ impl Connection {
         Ok(begin..end)
     }
 
-    /// A block has come whole. It is decoded even if its stream is refused, since the table must follow (RFC 9113 §4.3).
+    /// A block has come whole.
     fn end_block(
         &mut self,
         now_ns: u64,
@@ -126,8 +161,23 @@ impl Connection {
     ) -> Result<Option<Event>, ConnectionError> {
         self.end_frame();
         let Some(open) = self.reader.block.take() else { return Ok(None) };
-        let block = WholeBlock { open, bytes };
-        let id = open.stream;
+        if open.is_overlong {
+            let decoded = self.decoder.decode_last_part(bytes, &mut scratch.strings);
+            return decoded.map(|()| None).map_err(compression);
+        }
+        self.take_block(now_ns, &GatheredBlock { open, bytes }, sink, scratch)
+    }
+
+    /// Takes the message of a block. It is decoded even if its stream is refused, since the table must follow (RFC 9113
+    /// §4.3).
+    fn take_block(
+        &mut self,
+        now_ns: u64,
+        block: &GatheredBlock<'_>,
+        sink: &mut impl FieldSink,
+        scratch: &mut Scratch,
+    ) -> Result<Option<Event>, ConnectionError> {
+        let id = block.open.stream;
         let state = self.state(id);
         if state == State::Idle {
             if self.role == Role::Client || id.is_multiple_of(2) {
@@ -135,7 +185,7 @@ impl Connection {
                     "HEADERS opens a stream that its sender may not open (RFC 9113 section 5.1.1)",
                 ));
             }
-            return self.take_request(now_ns, &block, sink, scratch);
+            return self.take_request(now_ns, block, sink, scratch);
         }
         if (self.skipped.0..=self.skipped.1).contains(&id) {
             return Err(ConnectionError::protocol(
@@ -144,19 +194,19 @@ impl Connection {
         }
         let slot = self.streams.find(id);
         match (state.step(block.input()), slot) {
-            (Outcome::To(next), Some(slot)) => self.take_later(now_ns, slot, next, &block, sink, scratch),
+            (Outcome::To(next), Some(slot)) => self.take_later(now_ns, slot, next, block, sink, scratch),
             // The request's sender must not end a client's connection by it: other requests are on it.
             (Outcome::Connection(code), _) if self.role == Role::Server => Err(ConnectionError {
                 code,
                 text: "HEADERS comes on a stream that is closed (RFC 9113 section 5.1)",
             }),
-            (Outcome::Ignore, _) => self.discard(&block, scratch).map(|()| None),
+            (Outcome::Ignore, _) => self.discard(block, scratch).map(|()| None),
             (_, Some(slot)) if !state.is_over() => {
-                self.discard(&block, scratch)?;
+                self.discard(block, scratch)?;
                 Ok(self.blame(now_ns, slot, Id::StreamClosed))
             }
             _ => {
-                self.discard(&block, scratch)?;
+                self.discard(block, scratch)?;
                 self.refuse(now_ns, id, ErrorCode::STREAM_CLOSED);
                 Ok(None)
             }
@@ -167,7 +217,7 @@ impl Connection {
     fn take_request(
         &mut self,
         now_ns: u64,
-        block: &WholeBlock<'_>,
+        block: &GatheredBlock<'_>,
         sink: &mut impl FieldSink,
         scratch: &mut Scratch,
     ) -> Result<Option<Event>, ConnectionError> {
@@ -181,7 +231,7 @@ impl Connection {
         if self.is_full() {
             self.discard(block, scratch)?;
             // It may not know the limit yet: only the refusal costs.
-            self.account.accept_block(block.bytes.len() as u32, block.open.frames);
+            self.account.accept_block(block.bytes.len() as u32, block.open.frames.into());
             self.refuse(now_ns, id, ErrorCode::REFUSED_STREAM);
             return Ok(None);
         }
@@ -234,7 +284,7 @@ impl Connection {
     /// Decodes a block into the sink. A lawful one has cost nothing in the end.
     pub(super) fn judge(
         &mut self,
-        block: &WholeBlock<'_>,
+        block: &GatheredBlock<'_>,
         what: Block,
         sink: &mut impl FieldSink,
         scratch: &mut Scratch,
@@ -247,15 +297,18 @@ impl Connection {
         let Scratch { strings, authority } = scratch;
         let mut judge = Judge::new(what, limits, authority);
         sink.begin(block.open.stream, what);
-        self.decoder.decode(block.bytes, strings, |field| judge.take(field, sink)).map_err(compression)?;
+        self.decode(block, strings, |field| judge.take(field, sink))?;
+        if block.open.is_overlong {
+            return Ok(Err(judge.end_early()));
+        }
         let judged = match judge.end() {
             Ok(_) if block.open.depends_on_itself => Err(Id::SelfDependency),
             judged => judged,
         };
         if let Ok(verdict) = &judged {
             // An interim answer is no progress by itself.
-            let frames = block.open.frames - u32::from((100..200).contains(&verdict.status));
-            self.account.accept_block(block.bytes.len() as u32, frames);
+            let frames = block.open.frames - u8::from((100..200).contains(&verdict.status));
+            self.account.accept_block(block.bytes.len() as u32, frames.into());
         }
         Ok(judged)
     }
@@ -263,10 +316,25 @@ impl Connection {
     /// Decodes a block of which nothing is wanted.
     pub(super) fn discard(
         &mut self,
-        block: &WholeBlock<'_>,
+        block: &GatheredBlock<'_>,
         scratch: &mut Scratch,
     ) -> Result<(), ConnectionError> {
-        self.decoder.decode(block.bytes, &mut scratch.strings, |_| {}).map_err(compression)
+        self.decode(block, &mut scratch.strings, |_| {})
+    }
+
+    /// Decodes what has come of a block.
+    fn decode(
+        &mut self,
+        block: &GatheredBlock<'_>,
+        strings: &mut Vec<u8>,
+        take: impl FnMut(Field<'_>),
+    ) -> Result<(), ConnectionError> {
+        if !block.open.is_overlong {
+            return self.decoder.decode(block.bytes, strings, take).map_err(compression);
+        }
+        let decoded = self.decoder.decode_part(block.bytes, true, strings, take);
+        self.reader.decoded = decoded.map_err(compression)? as u32;
+        Ok(())
     }
 }
 

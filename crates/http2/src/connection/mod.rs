@@ -139,7 +139,7 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::RequestLine;
+    use crate::message::{PseudoMarks, RequestLine};
 
     #[test]
     fn the_numbers_of_streams_end() {
@@ -151,6 +151,7 @@ mod tests {
             authority: None,
             path: Some(b"/"),
             protocol: None,
+            marks: PseudoMarks::NONE,
         };
         let mut ask = || client.send_request(0, &line, [], true, &mut Vec::new());
         assert_eq!((ask(), ask()), (Ok(end::HIGHEST), Err(SendError::Ending)));

@@ -20,7 +20,11 @@ pub(super) struct OpenBlock {
     pub(super) is_end: bool,
     /// RFC 7540's priority named the stream itself.
     pub(super) depends_on_itself: bool,
-    pub(super) frames: u32,
+    pub(super) frames: u8,
+    /// Bytes of their payloads.
+    pub(super) bytes: u32,
+    /// It is longer than what is gathered: its message was refused, and what follows is decoded for the table alone.
+    pub(super) is_overlong: bool,
 }
 
 /// The payload of a DATA frame.
@@ -49,6 +53,8 @@ pub(super) struct Reader {
     pub(super) block: Option<OpenBlock>,
     /// Bytes of blocks of fields that came in pieces.
     pub(super) gathered: Vec<u8>,
+    /// How many of them were decoded, of a block that is too long.
+    pub(super) decoded: u32,
 }
 
 impl Reader {
@@ -62,6 +68,7 @@ impl Reader {
             data: OpenData { is_wanted: false, has_pad_length: false, padding: 0 },
             block: None,
             gathered: Vec::new(),
+            decoded: 0,
         }
     }
 

@@ -65,10 +65,7 @@ impl Connection {
                 self.reader.stage = Stage::Payload;
                 let event = match head.kind {
                     kind::DATA => self.begin_data(now_ns)?,
-                    kind::HEADERS | kind::CONTINUATION => {
-                        self.begin_block()?;
-                        None
-                    }
+                    kind::HEADERS | kind::CONTINUATION => self.begin_block(now_ns, sink, scratch)?,
                     kind => {
                         self.begin_control(kind)?;
                         None

@@ -31,7 +31,10 @@ impl Connection {
         stream.state = state;
         if state == State::Closed {
             self.closed += 1;
-            self.account.end_whole();
+            // The answer to a malformed head is no progress, or such heads would cost nothing.
+            if stream.fault.is_none() {
+                self.account.end_whole();
+            }
         }
         if !state.may_receive() {
             self.end_receiving(slot);
@@ -124,7 +127,9 @@ impl Connection {
             // A malformed message is a stream error also behind a whole answer (RFC 9113 §8.1.1); one over a limit is not.
             Some(fault) if record.state == State::Closed => {
                 if fault.status() == 400 {
-                    self.refuse(now_ns, stream, fault.code());
+                    // Its head has cost what it costs.
+                    self.owed.push_reset(stream, fault.code());
+                    self.ended.push(stream, State::ResetHere, now_ns);
                 }
             }
             Some(fault) => self.reset(now_ns, stream, fault.code()),

@@ -1,5 +1,6 @@
 //! Blocks in, fields out (RFC 7541 §3.2).
 
+use super::long_field::LongField;
 use super::table::Table;
 use super::{Field, HpackError, huffman, integer::read_integer, static_table};
 
@@ -8,18 +9,20 @@ use super::{Field, HpackError, huffman, integer::read_integer, static_table};
 /// After an error its table is no longer the peer's, and the connection must end.
 #[derive(Debug)]
 pub struct Decoder {
-    table: Table,
+    pub(super) table: Table,
     /// The most that a size update may ask for.
     limit: u16,
     /// The lowest limit since the last update, if it is below what the table has: the next block must begin with an
     /// update to no more than that.
     owed: Option<u16>,
+    /// A field that is read past, of a block that comes in parts.
+    pub(super) long: Option<LongField>,
 }
 
 impl Decoder {
     /// A decoder with the limit of a new connection, 4,096 bytes.
     pub fn new() -> Decoder {
-        Decoder { table: Table::new(4096), limit: 4096, owed: None }
+        Decoder { table: Table::new(4096), limit: 4096, owed: None, long: None }
     }
 
     /// Sets the SETTINGS_HEADER_TABLE_SIZE that the peer has acknowledged.
@@ -44,6 +47,16 @@ impl Decoder {
         scratch: &mut Vec<u8>,
         mut take: impl FnMut(Field<'_>),
     ) -> Result<(), HpackError> {
+        let mut at = self.begin(block)?;
+        while let Some(&first) = block.get(at) {
+            self.decode_field(first, block, &mut at, scratch, &mut take)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the size updates that a block begins with; returns where its fields begin.
+    #[inline]
+    pub(super) fn begin(&mut self, block: &[u8]) -> Result<usize, HpackError> {
         let mut at = 0;
         while let Some(&first) = block.get(at)
             && first & 0xe0 == 0x20
@@ -54,38 +67,49 @@ impl Decoder {
         if at < block.len() && self.owed.is_some() {
             return Err(HpackError::UpdateMissing);
         }
-        while let Some(&first) = block.get(at) {
-            if first & 0x80 != 0 {
-                let index = read_integer(block, &mut at, 7)?;
-                let (name, value) = self.field(index)?;
-                take(Field { name, value, is_sensitive: false });
-                continue;
-            }
-            let is_indexed = first & 0x40 != 0;
-            if !is_indexed && first & 0x20 != 0 {
-                return Err(HpackError::UpdateMisplaced);
-            }
-            let index = read_integer(block, &mut at, if is_indexed { 6 } else { 4 })?;
-            let mut strings = Strings { block, at, scratch, used: 0 };
-            let name = match static_table::get(index as usize) {
-                Some((name, _)) => Text::Static(name),
-                None if index == 0 => strings.read()?,
-                None => strings.copy(self.field(index)?.0),
-            };
-            let value = strings.read()?;
-            at = strings.at;
-            let (name, value) = (name.bytes(block, scratch), value.bytes(block, scratch));
-            take(Field { name, value, is_sensitive: first & 0x50 == 0x10 });
-            if is_indexed {
-                self.table.insert(name, value);
-            }
+        Ok(at)
+    }
+
+    /// Decodes the field that begins with this octet; nothing has changed if it is truncated.
+    #[inline]
+    pub(super) fn decode_field(
+        &mut self,
+        first: u8,
+        block: &[u8],
+        at: &mut usize,
+        scratch: &mut Vec<u8>,
+        take: &mut impl FnMut(Field<'_>),
+    ) -> Result<(), HpackError> {
+        if first & 0x80 != 0 {
+            let index = read_integer(block, at, 7)?;
+            let (name, value) = self.field(index)?;
+            take(Field { name, value, is_sensitive: false });
+            return Ok(());
+        }
+        let is_indexed = first & 0x40 != 0;
+        if !is_indexed && first & 0x20 != 0 {
+            return Err(HpackError::UpdateMisplaced);
+        }
+        let index = read_integer(block, at, if is_indexed { 6 } else { 4 })?;
+        let mut strings = Strings { block, at: *at, scratch, used: 0 };
+        let name = match static_table::get(index as usize) {
+            Some((name, _)) => Text::Static(name),
+            None if index == 0 => strings.read()?,
+            None => strings.copy(self.field(index)?.0),
+        };
+        let value = strings.read()?;
+        *at = strings.at;
+        let (name, value) = (name.bytes(block, scratch), value.bytes(block, scratch));
+        take(Field { name, value, is_sensitive: first & 0x50 == 0x10 });
+        if is_indexed {
+            self.table.insert(name, value);
         }
         Ok(())
     }
 
     /// The field of an index, in either table.
     #[inline]
-    fn field(&self, index: u32) -> Result<(&[u8], &[u8]), HpackError> {
+    pub(super) fn field(&self, index: u32) -> Result<(&[u8], &[u8]), HpackError> {
         let index = index as usize;
         if let Some(field) = static_table::get(index) {
             return Ok(field);

@@ -8,6 +8,7 @@ mod encoder;
 mod error;
 mod huffman;
 mod integer;
+mod long_field;
 mod policy;
 mod recent;
 mod static_table;

@@ -85,6 +85,11 @@ impl Table {
         assert!(self.size <= capacity, "a table is within its capacity");
     }
 
+    /// Removes all fields.
+    pub(super) fn clear(&mut self) {
+        self.evict(0);
+    }
+
     /// Removes the oldest fields until the rest counts for `size` at most.
     #[inline]
     fn evict(&mut self, size: usize) {

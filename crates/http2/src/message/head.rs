@@ -1,9 +1,9 @@
 //! Heads between the codec and `weir_http1`, whose objects a proxy decides by: one strictness for both versions.
 
 use super::RequestLine;
-use super::sink::{Block, FieldSink, Pseudo};
+use super::sink::{Block, FieldSink, Pseudo, PseudoMarks};
 use crate::hpack::Field;
-use weir_http1::{Limits, Refusal, Request, RequestInfo, Response, Trailers};
+use weir_http1::{Limits, Refusal, Request, RequestInfo, Response, SensitiveNames, Trailers};
 
 /// A block of fields as it came, to be read as a message. Reused: nothing is allocated once its buffers have grown.
 #[derive(Debug, Default)]
@@ -12,7 +12,10 @@ pub struct Head {
     bytes: Vec<u8>,
     /// Where pseudo-fields lie, by number.
     pseudo: [Option<(u32, u32)>; 6],
+    marks: PseudoMarks,
     lines: Vec<Line>,
+    /// Whether any of it came as never to be indexed.
+    has_marks: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -28,13 +31,17 @@ impl FieldSink for Head {
         self.stream = stream;
         self.bytes.clear();
         self.pseudo = [None; 6];
+        self.marks = PseudoMarks::NONE;
         self.lines.clear();
+        self.has_marks = false;
     }
 
-    fn pseudo(&mut self, pseudo: Pseudo, value: &[u8]) {
+    fn pseudo(&mut self, pseudo: Pseudo, field: Field<'_>) {
         let begin = self.bytes.len() as u32;
-        self.bytes.extend_from_slice(value);
+        self.bytes.extend_from_slice(field.value);
         self.pseudo[pseudo as usize] = Some((begin, self.bytes.len() as u32));
+        self.marks.set(pseudo, field.is_sensitive);
+        self.has_marks |= field.is_sensitive;
     }
 
     fn field(&mut self, field: Field<'_>) {
@@ -44,6 +51,7 @@ impl FieldSink for Head {
         self.bytes.extend_from_slice(field.value);
         let end = self.bytes.len() as u32;
         self.lines.push(Line { name, value, end, is_sensitive: field.is_sensitive });
+        self.has_marks |= field.is_sensitive;
     }
 }
 
@@ -70,7 +78,10 @@ impl Head {
 
     /// Whether a field of this name came never-indexed, which it stays on every later connection (RFC 7541 §6.2.3).
     pub fn is_sensitive(&self, name: &[u8]) -> bool {
-        self.fields().any(|field| field.is_sensitive && field.name.eq_ignore_ascii_case(name))
+        match Pseudo::parse(name) {
+            Some(pseudo) => self.marks.has(pseudo),
+            None => self.fields().any(|field| field.is_sensitive && field.name.eq_ignore_ascii_case(name)),
+        }
     }
 
     fn slice(&self, begin: u32, end: u32) -> &[u8] {
@@ -100,7 +111,11 @@ impl Head {
             protocol: self.pseudo_field(Pseudo::Protocol),
             has_body,
         };
-        request.convert(&pseudo, || self.pairs(), limits, scratch)
+        request.convert(&pseudo, || self.pairs(), limits, scratch)?;
+        if self.has_marks {
+            request.mark_sensitive(|name| self.is_sensitive(name));
+        }
+        Ok(())
     }
 
     /// Reads it as a response with this status, which answers `asked`. A 2xx to an extended CONNECT is read as the 101 that
@@ -119,13 +134,17 @@ impl Head {
     ) -> Result<(), Refusal> {
         let is_switch = asked.upgrade && (200..300).contains(&status);
         let status = if is_switch { 101 } else { status };
-        response.convert(status, self.pairs(), asked, has_body, limits, scratch)
+        response.convert(status, self.pairs(), asked, has_body, limits, scratch)?;
+        if self.has_marks {
+            response.mark_sensitive(|name| self.is_sensitive(name));
+        }
+        Ok(())
     }
 
     /// Reads it as trailers.
     pub fn trailers(&self) -> Trailers {
         let mut trailers = Trailers::default();
-        self.pairs().for_each(|(name, value)| trailers.push(name, value));
+        self.fields().for_each(|field| trailers.push(field.name, field.value, field.is_sensitive));
         trailers
     }
 }
@@ -136,12 +155,13 @@ pub struct Rendered<'a> {
     /// The line before the fields.
     line: &'a [u8],
     fields: &'a [u8],
+    sensitive: SensitiveNames<'a>,
     /// What follows the head: a body that was rendered with it.
     pub body: &'a [u8],
 }
 
 impl<'a> Rendered<'a> {
-    /// Splits what was rendered.
+    /// Splits what was rendered. None of its fields is marked as never to be indexed.
     pub fn new(rendered: &'a [u8]) -> Rendered<'a> {
         let (line, rest) = split_line(rendered);
         let mut fields = rest;
@@ -149,10 +169,16 @@ impl<'a> Rendered<'a> {
             let (field, after) = split_line(fields);
             if field.is_empty() {
                 let length = rest.len() - fields.len();
-                return Rendered { line, fields: &rest[..length], body: after };
+                let sensitive = SensitiveNames::default();
+                return Rendered { line, fields: &rest[..length], sensitive, body: after };
             }
             fields = after;
         }
+    }
+
+    /// Marks these fields as never to be indexed: those of the message that it was rendered from.
+    pub fn mark(self, sensitive: SensitiveNames<'a>) -> Rendered<'a> {
+        Rendered { sensitive, ..self }
     }
 
     /// The pseudo-fields of a request: Host is `:authority` (RFC 9113 §8.3.1), unless it is empty.
@@ -160,8 +186,13 @@ impl<'a> Rendered<'a> {
         let mut words = self.line.split(|byte| *byte == b' ');
         let method = words.next().unwrap_or_default();
         let target = words.next().unwrap_or_default();
+        let mut marks = PseudoMarks::NONE;
+        for pseudo in [Pseudo::Method, Pseudo::Authority, Pseudo::Path] {
+            marks.set(pseudo, self.sensitive.has(pseudo.name()));
+        }
         if method == b"CONNECT" {
-            return RequestLine { method, scheme: None, authority: Some(target), path: None, protocol: None };
+            let authority = Some(target);
+            return RequestLine { method, scheme: None, authority, path: None, protocol: None, marks };
         }
         let host = self.lines().find(|(name, _)| name.eq_ignore_ascii_case(b"host")).map(|(_, value)| value);
         RequestLine {
@@ -170,19 +201,15 @@ impl<'a> Rendered<'a> {
             authority: host.filter(|host| !host.is_empty()),
             path: Some(target),
             protocol: None,
+            marks,
         }
     }
 
-    /// The fields but Host, none of them marked.
-    pub fn fields(&self) -> impl Iterator<Item = Field<'a>> {
-        self.marked_fields(|_| false)
-    }
-
-    /// The fields but Host. Which names are marked as never to be indexed says [`Head::is_sensitive`] of the head that
-    /// they came with.
-    pub fn marked_fields(&self, is_sensitive: impl Fn(&[u8]) -> bool) -> impl Iterator<Item = Field<'a>> {
+    /// The fields but Host.
+    pub fn fields(&self) -> impl Iterator<Item = Field<'a>> + use<'a> {
+        let sensitive = self.sensitive;
         let others = self.lines().filter(|(name, _)| !name.eq_ignore_ascii_case(b"host"));
-        others.map(move |(name, value)| Field { name, value, is_sensitive: is_sensitive(name) })
+        others.map(move |(name, value)| Field { name, value, is_sensitive: sensitive.has(name) })
     }
 
     fn lines(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
@@ -213,7 +240,10 @@ mod tests {
     fn head(pseudo: &[(Pseudo, &[u8])], fields: Pairs<'_>) -> Head {
         let mut head = Head::default();
         head.begin(1, Block::Request);
-        pseudo.iter().for_each(|(pseudo, value)| FieldSink::pseudo(&mut head, *pseudo, value));
+        for (pseudo, value) in pseudo {
+            let field = Field { name: pseudo.name(), value, is_sensitive: false };
+            FieldSink::pseudo(&mut head, *pseudo, field);
+        }
         fields.iter().for_each(|(name, value)| head.field(Field { name, value, is_sensitive: true }));
         head
     }

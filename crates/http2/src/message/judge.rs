@@ -87,7 +87,7 @@ impl<'a> Judge<'a> {
             _ => self.field(field).map(|()| None),
         });
         match judged {
-            Ok(Some(pseudo)) => sink.pseudo(pseudo, field.value),
+            Ok(Some(pseudo)) => sink.pseudo(pseudo, field),
             Ok(None) => sink.field(field),
             Err(fault) => self.fault = Some(fault),
         }
@@ -189,6 +189,11 @@ impl<'a> Judge<'a> {
             return Err(Id::AuthorityDiffers);
         }
         Ok(())
+    }
+
+    /// The fault of a block that is over its limits before it has come whole.
+    pub(crate) fn end_early(self) -> Id {
+        self.fault.unwrap_or(Id::HeadTooLarge)
     }
 
     /// The verdict on the whole block.

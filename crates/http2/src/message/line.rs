@@ -1,5 +1,6 @@
 //! What a request asks for.
 
+use super::sink::{Pseudo, PseudoMarks};
 use crate::hpack::Field;
 
 /// The pseudo-fields of a request (RFC 9113 §8.3.1).
@@ -15,6 +16,8 @@ pub struct RequestLine<'a> {
     pub path: Option<&'a [u8]>,
     /// `:protocol` of an extended CONNECT (RFC 8441).
     pub protocol: Option<&'a [u8]>,
+    /// Those that are never to be indexed.
+    pub marks: PseudoMarks,
 }
 
 impl<'a> RequestLine<'a> {
@@ -25,14 +28,19 @@ impl<'a> RequestLine<'a> {
 
     /// Those that it has, in the order of the RFC.
     pub(crate) fn fields(&self) -> impl Iterator<Item = Field<'a>> {
-        let pairs: [(&'static [u8], Option<&'a [u8]>); 5] = [
-            (b":method", Some(self.method)),
-            (b":scheme", self.scheme),
-            (b":authority", self.authority),
-            (b":path", self.path),
-            (b":protocol", self.protocol),
+        let marks = self.marks;
+        let values = [
+            (Pseudo::Method, Some(self.method)),
+            (Pseudo::Scheme, self.scheme),
+            (Pseudo::Authority, self.authority),
+            (Pseudo::Path, self.path),
+            (Pseudo::Protocol, self.protocol),
         ];
-        let fields = pairs.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        fields.map(|(name, value)| Field { name, value, is_sensitive: false })
+        let fields = values.into_iter().filter_map(|(pseudo, value)| Some((pseudo, value?)));
+        fields.map(move |(pseudo, value)| Field {
+            name: pseudo.name(),
+            value,
+            is_sensitive: marks.has(pseudo),
+        })
     }
 }

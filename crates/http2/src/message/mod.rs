@@ -9,4 +9,4 @@ mod sink;
 pub use head::{Head, Rendered};
 pub(crate) use judge::{HeadLimits, Judge, Verdict};
 pub use line::RequestLine;
-pub use sink::{Block, FieldSink, Pseudo, Scratch};
+pub use sink::{Block, FieldSink, Pseudo, PseudoMarks, Scratch};

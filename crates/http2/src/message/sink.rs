@@ -31,7 +31,38 @@ pub enum Pseudo {
     Status,
 }
 
+/// Pseudo-fields that came as never to be indexed, and leave so (RFC 7541 §6.2.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PseudoMarks(u8);
+
+impl PseudoMarks {
+    /// No marks.
+    pub const NONE: PseudoMarks = PseudoMarks(0);
+
+    /// Marks a pseudo-field, if this is so.
+    pub fn set(&mut self, pseudo: Pseudo, is_sensitive: bool) {
+        self.0 |= u8::from(is_sensitive) << pseudo as u8;
+    }
+
+    /// Whether it is marked.
+    pub fn has(self, pseudo: Pseudo) -> bool {
+        self.0 >> pseudo as u8 & 1 != 0
+    }
+}
+
 impl Pseudo {
+    /// Its name.
+    pub(crate) fn name(self) -> &'static [u8] {
+        match self {
+            Pseudo::Method => b":method",
+            Pseudo::Scheme => b":scheme",
+            Pseudo::Authority => b":authority",
+            Pseudo::Path => b":path",
+            Pseudo::Protocol => b":protocol",
+            Pseudo::Status => b":status",
+        }
+    }
+
     /// The pseudo-field of this name, which begins with a colon.
     pub(crate) fn parse(name: &[u8]) -> Option<Pseudo> {
         Some(match name {
@@ -52,7 +83,7 @@ pub trait FieldSink {
     /// A block begins on this stream: what came before, and no event has confirmed, is void.
     fn begin(&mut self, stream: u32, block: Block);
     /// A pseudo-field; they come before all others.
-    fn pseudo(&mut self, pseudo: Pseudo, value: &[u8]);
+    fn pseudo(&mut self, pseudo: Pseudo, field: Field<'_>);
     /// A field. Its name is in lower case, its value without controls and without blanks around it.
     fn field(&mut self, field: Field<'_>);
 }

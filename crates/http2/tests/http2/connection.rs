@@ -144,6 +144,20 @@ fn an_error_frees_what_was_gathered() {
 }
 
 #[test]
+fn nothing_is_read_after_an_error_wherever_it_is_cut() {
+    // CVE-2026-27135.
+    let bytes = [post(1), frame(PING, 0, 1, &[0; 8]), post(3), data(1, b"late", true)].concat();
+    let failed = post(1).len() + 9;
+    for cut in 0..bytes.len() {
+        let mut server = End::server();
+        let happenings = [server.take(&bytes[..cut]), server.take(&bytes[cut..])].concat();
+        let request = "request 1 Method=POST Scheme=http Authority=h Path=/";
+        assert_eq!(happenings, [request, "failed PROTOCOL_ERROR"], "cut at {cut}, the error is at {failed}");
+        assert_eq!(goaways(&server.write())[0].0, 1);
+    }
+}
+
+#[test]
 fn nothing_happens_after_an_error() {
     let mut server = End::server();
     server.take(&post(1));

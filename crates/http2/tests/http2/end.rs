@@ -2,8 +2,8 @@
 
 use crate::wire;
 use weir_http2::{
-    Block, Config, Connection, ConnectionError, ErrorCode, Event, Field, FieldSink, Pseudo, RequestLine,
-    Role, Scratch,
+    Block, Config, Connection, ConnectionError, ErrorCode, Event, Field, FieldSink, Pseudo, PseudoMarks,
+    RequestLine, Role, Scratch,
 };
 
 /// The fields of the last block.
@@ -14,8 +14,9 @@ impl FieldSink for Heads {
     fn begin(&mut self, _stream: u32, _block: Block) {
         self.0.clear();
     }
-    fn pseudo(&mut self, pseudo: Pseudo, value: &[u8]) {
-        self.0.push(format!("{pseudo:?}={}", String::from_utf8_lossy(value)));
+    fn pseudo(&mut self, pseudo: Pseudo, field: Field<'_>) {
+        let mark = if field.is_sensitive { "!" } else { "" };
+        self.0.push(format!("{pseudo:?}={}{mark}", String::from_utf8_lossy(field.value)));
     }
     fn field(&mut self, field: Field<'_>) {
         let mark = if field.is_sensitive { "!" } else { "" };
@@ -78,6 +79,7 @@ impl End {
             authority: Some(b"h"),
             path: Some(b"/"),
             protocol: None,
+            marks: PseudoMarks::NONE,
         };
         let mut out = Vec::new();
         self.conn.send_request(self.now_ns, &line, [], is_end, &mut out).expect("a stream is free");

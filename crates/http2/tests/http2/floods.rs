@@ -90,7 +90,7 @@ fn rapid_reset() {
 fn resets_that_the_peer_provokes() {
     // CVE-2025-8671.
     type Frames = fn(u32) -> Vec<u8>;
-    let kinds: [(&str, Frames); 6] = [
+    let kinds: [(&str, Frames); 7] = [
         ("an update of nothing", |id| [post(id), update(id, 0)].concat()),
         ("a window too large", |id| [post(id), update(id, 0x7fff_ffff)].concat()),
         ("DATA after the end", |id| [get(id), data(id, b"a", false)].concat()),
@@ -101,12 +101,16 @@ fn resets_that_the_peer_provokes() {
             [headers(id, &with(POST, &[("content-length", "1")]), false), data(id, b"ab", true)].concat()
         }),
         ("a malformed head", |id| headers(id, &with(GET, &[("A", "b")]), true)),
+        ("a malformed head that is answered", |id| headers(id, &with(GET, &[("A", "b")]), true)),
     ];
     for (name, bytes) in kinds {
         let mut server = End::server();
         let mut most = 0;
         let ended = (0..20_000).find(|i| {
             let failed = server.fails(&bytes(stream(*i)));
+            if name.ends_with("answered") && failed.is_none() {
+                server.answer(stream(*i), 400, true);
+            }
             server.conn.finish(server.now_ns, stream(*i));
             most = most.max(server.conn.footprint());
             failed == CALM
@@ -293,6 +297,27 @@ fn honest_cancellations_pass() {
 }
 
 #[test]
+fn a_late_reset_neither_costs_nor_pays() {
+    // Half of what may be owed, then many streams that are given up late, then the other half.
+    let mut server = End::server();
+    let ask = |server: &mut End, count: u32| {
+        (0..count).filter(|_| server.fails(&frame(PING, 0, 0, &[0; 8])).is_some()).count()
+    };
+    assert_eq!(ask(&mut server, 500), 0);
+    for i in 0..1000 {
+        assert_eq!(server.fails(&get(stream(i))), None, "{i}");
+        server.now_ns += 200 * MS;
+        assert_eq!(server.fails(&reset(stream(i), ErrorCode::CANCEL)), None, "{i}");
+        server.conn.finish(server.now_ns, stream(i));
+        server.now_ns -= 200 * MS;
+    }
+    server.write();
+    // SETTINGS have cost one.
+    assert_eq!(ask(&mut server, 498), 0);
+    assert_eq!(ask(&mut server, 1), 1);
+}
+
+#[test]
 fn honest_answers_pass() {
     // Without a body, with trailers, after an interim answer, reset after they are whole, cancelled: all at once, and more
     // of each than may be owed.
@@ -326,6 +351,14 @@ fn hostile_origins_are_left() {
     client.ask(b"GET", true);
     let ended = flood(&mut client, 5000, |_| frame(PING, 0, 0, &[0; 8]));
     assert!(ended.is_some_and(|count| count < 1100), "{ended:?}");
+    // A head without end, in large frames and in empty ones.
+    for piece in [&[b'x'; 16_384][..], b""] {
+        let mut client = End::client(1);
+        let begin = [&block(OK)[..], b"\0\x01a\x7f\x81\xff\xff\x01"].concat();
+        client.take(&frame(HEADERS, 0, 1, &begin));
+        let ended = flood(&mut client, 100, |_| frame(CONTINUATION, 0, 1, piece));
+        assert!(ended.is_some_and(|count| count < 40), "{ended:?}");
+    }
     // Answers on streams that are over.
     let mut client = End::client(1);
     client.take(&headers(1, OK, true));

@@ -2,10 +2,16 @@
 
 use crate::end::End;
 use crate::wire::*;
-use weir_http2::{ErrorCode, RequestLine, SendError};
+use weir_http2::{ErrorCode, PseudoMarks, RequestLine, SendError};
 
-const LINE: RequestLine<'_> =
-    RequestLine { method: b"GET", scheme: Some(b"http"), authority: None, path: Some(b"/"), protocol: None };
+const LINE: RequestLine<'_> = RequestLine {
+    method: b"GET",
+    scheme: Some(b"http"),
+    authority: None,
+    path: Some(b"/"),
+    protocol: None,
+    marks: PseudoMarks::NONE,
+};
 
 fn open(client: &mut End) -> Result<u32, SendError> {
     client.conn.send_request(client.now_ns, &LINE, [], true, &mut Vec::new())

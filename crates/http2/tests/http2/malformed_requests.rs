@@ -198,6 +198,105 @@ fn heads_beyond_the_limits_may_be_answered() {
     assert!(server.take(&headers(1, &with(GET, &honest), true))[0].starts_with("request 1 end"));
 }
 
+/// A block in frames of this length.
+fn in_frames(stream: u32, block: &[u8], length: usize) -> Vec<u8> {
+    let pieces: Vec<&[u8]> = block.chunks(length).collect();
+    let frames = pieces.iter().enumerate().map(|(i, piece)| {
+        let (kind, end) = if i == 0 { (HEADERS, END_STREAM) } else { (CONTINUATION, 0) };
+        let flags = end | if i + 1 == pieces.len() { END_HEADERS } else { 0 };
+        frame(kind, flags, stream, piece)
+    });
+    frames.flatten().collect()
+}
+
+#[test]
+fn a_head_that_is_not_held_is_refused_and_the_table_follows() {
+    let indexed = |name: &str, value: &str| [&[0x40], &block(&[(name, value)])[1..]].concat();
+    let many: Vec<u8> = (0..1000).flat_map(|i| indexed(&format!("x-{i}"), &"v".repeat(200))).collect();
+    let name = [block(GET), block(&[(&"n".repeat(100_000), "v")])].concat();
+    let value = [block(GET), block(&[("a", &"v".repeat(250_000))])].concat();
+    for (long, expected) in [
+        ([block(GET), many].concat(), "too-many-fields"),
+        (name, "head-too-large"),
+        (value, "head-too-large"),
+    ] {
+        // A field is put into the table behind all of it.
+        let long = [long, indexed("x-last", "kept")].concat();
+        let reference = [block(GET), vec![0xbe]].concat();
+        for length in [16_384, 10_000] {
+            let mut server = End::server();
+            let bytes =
+                [in_frames(1, &long, length), frame(HEADERS, END_STREAM | END_HEADERS, 3, &reference)]
+                    .concat();
+            let fields = "Method=GET Scheme=http Authority=h Path=/ x-last=kept";
+            let expected = [format!("malformed 1 {expected} may-answer"), format!("request 3 end {fields}")];
+            // Cut anywhere, it says and holds the same.
+            for piece in [bytes.len(), 9, 1000, 20_000] {
+                let (mut happenings, mut held) = (Vec::new(), 0);
+                server = End::server();
+                for piece in bytes.chunks(piece) {
+                    happenings.extend(server.take(piece));
+                    held = held.max(server.conn.footprint());
+                }
+                assert_eq!(happenings, expected);
+                assert!(held < 100_000, "{held} bytes are held");
+            }
+            server.answer(1, 431, true);
+            server.conn.finish(0, 1);
+            assert!(resets(&server.write()).is_empty() && server.is_alive());
+        }
+    }
+}
+
+#[test]
+fn its_fields_are_known_as_far_as_they_were_held() {
+    let mut server = End::server();
+    let long = [block(&with(GET, &[("x-first", "1")])), block(&[("a", &"v".repeat(100_000))])].concat();
+    let bytes = in_frames(1, &long, 16_384);
+    // The answer need not wait for the rest.
+    assert_eq!(server.take(&bytes[..5 * 16_384]), ["malformed 1 head-too-large may-answer"]);
+    assert_eq!(server.fields(), "Method=GET Scheme=http Authority=h Path=/ x-first=1");
+    server.answer(1, 431, true);
+    server.conn.finish(0, 1);
+    assert!(server.take(&bytes[5 * 16_384..]).is_empty() && server.is_alive());
+}
+
+#[test]
+fn a_head_far_beyond_the_limit_ends_the_connection() {
+    let calm = Some(ErrorCode::ENHANCE_YOUR_CALM);
+    for (bytes, expected) in [(250_000, None), (270_000, calm)] {
+        let long = [block(GET), block(&[("a", &"v".repeat(bytes))])].concat();
+        assert_eq!(End::server().fails(&in_frames(1, &long, 16_384)), expected, "{bytes}");
+    }
+    // Many of them within 10 s are a flood, since each is work.
+    let mut server = End::server();
+    let long = [block(GET), block(&[("a", &"v".repeat(200_000))])].concat();
+    let ended = (0..100).find(|i| {
+        let stream = 2 * i + 1;
+        let failed = server.fails(&in_frames(stream, &long, 16_384));
+        server.conn.finish(0, stream);
+        failed == calm
+    });
+    assert!(ended.is_some_and(|count| count < 6), "{ended:?}");
+}
+
+#[test]
+fn trailers_that_are_not_held_end_their_stream() {
+    let long = in_frames(1, &block(&[("a", &"v".repeat(100_000))]), 16_384);
+    let mut server = End::server();
+    assert_eq!(server.take(&[post(1), post(3), long.clone()].concat())[2..], ["malformed 1 head-too-large"]);
+    assert_eq!(resets(&server.write()), [(1, ErrorCode::ENHANCE_YOUR_CALM)]);
+    assert!(server.is_alive());
+    // On a stream that is over nothing is said.
+    let mut server = End::server();
+    server.take(&[post(1), reset(1, ErrorCode::CANCEL)].concat());
+    assert!(server.events(&long).is_empty() && server.is_alive());
+    // An origin's answer, too.
+    let mut client = End::client(2);
+    assert_eq!(client.take(&long), ["malformed 1 head-too-large"]);
+    assert_eq!(client.take(&headers(3, OK, true)), ["answer 3 200 end"]);
+}
+
 #[test]
 fn a_body_behind_a_malformed_head_is_dropped() {
     let mut server = End::server();

@@ -156,6 +156,7 @@ impl User {
                     authority: None,
                     path: Some(b"/"),
                     protocol: None,
+                    marks: weir_http2::PseudoMarks::NONE,
                 };
                 let is_end = random.percent(50);
                 let stream = self.end.conn.send_request(now_ns, &line, [], is_end, &mut out);

@@ -2,7 +2,10 @@
 
 use crate::end::End;
 use crate::wire::*;
-use weir_http2::{Block, Config, Event, Field, FieldSink, Head, Rendered, RequestLine, Role, SendError};
+use weir_http1::{Limits, Request};
+use weir_http2::{
+    Block, Config, Event, Field, FieldSink, Head, Pseudo, PseudoMarks, Rendered, RequestLine, Role, SendError,
+};
 
 #[test]
 fn bodies_trailers_and_interim_answers() {
@@ -182,6 +185,7 @@ fn extended_connect_waits_for_the_peers_leave() {
         authority: Some(b"h"),
         path: Some(b"/chat"),
         protocol: Some(b"websocket"),
+        marks: PseudoMarks::NONE,
     };
     let mut client = End::new(Role::Client, Config::CLIENT);
     let mut out = Vec::new();
@@ -226,16 +230,78 @@ fn a_tunnel_has_no_trailers() {
     assert_eq!(client.take(&trailers), ["trailers 1 a=b"]);
 }
 
+/// What the fields of a rendered head are, with `!` behind those that are marked.
+fn marked(rendered: &Rendered<'_>) -> Vec<String> {
+    let line = rendered.request_line(false);
+    let text = |name: &[u8], is_sensitive| {
+        format!("{}{}", String::from_utf8_lossy(name), if is_sensitive { "!" } else { "" })
+    };
+    let pseudo = [("method", Pseudo::Method), ("authority", Pseudo::Authority), ("path", Pseudo::Path)];
+    let pseudo = pseudo.map(|(name, pseudo)| text(name.as_bytes(), line.marks.has(pseudo)));
+    pseudo.into_iter().chain(rendered.fields().map(|field| text(field.name, field.is_sensitive))).collect()
+}
+
 #[test]
 fn never_indexed_fields_stay_so_behind_http1() {
+    // RFC 7541 §6.2.3.
     let field = |name, value, is_sensitive| Field { name, value, is_sensitive };
     let mut head = Head::default();
-    head.begin(1, Block::Request);
-    head.field(field(b"x-token", b"secret", true));
-    head.field(field(b"accept", b"*/*", false));
-    let rendered = Rendered::new(b"GET / HTTP/1.1\r\nHost: h\r\nX-Token: secret\r\nAccept: */*\r\n\r\n");
-    let marks: Vec<bool> =
-        rendered.marked_fields(|name| head.is_sensitive(name)).map(|field| field.is_sensitive).collect();
-    assert_eq!(marks, [true, false]);
-    assert!(rendered.fields().all(|field| !field.is_sensitive));
+    let mut read = |sensitive: &[&str]| {
+        head.begin(1, Block::Request);
+        let mark = |name: &'static str, value: &'static str| {
+            field(name.as_bytes(), value.as_bytes(), sensitive.contains(&name))
+        };
+        head.pseudo(Pseudo::Method, mark(":method", "GET"));
+        head.pseudo(Pseudo::Path, mark(":path", "/"));
+        head.pseudo(Pseudo::Authority, mark(":authority", "h"));
+        head.field(mark("x-token", "secret"));
+        head.field(mark("cookie", "a=b"));
+        head.field(mark("cookie", "c=d"));
+        let mut request = Request::default();
+        head.request(false, &Limits::default(), &mut request, &mut Vec::new()).expect("lawful");
+        request
+    };
+    let head_text =
+        b"GET / HTTP/1.1\r\nHost: h\r\nX-Token: secret\r\nCookie: a=b; c=d\r\nX-Forwarded-Host: h\r\n\r\n";
+    for (sensitive, expected) in [
+        (&[][..], ["method", "authority", "path", "X-Token", "Cookie", "X-Forwarded-Host"]),
+        (&["x-token"], ["method", "authority", "path", "X-Token!", "Cookie", "X-Forwarded-Host"]),
+        (&["cookie", ":path"], ["method", "authority", "path!", "X-Token", "Cookie!", "X-Forwarded-Host"]),
+        (&[":method"], ["method!", "authority", "path", "X-Token", "Cookie", "X-Forwarded-Host"]),
+        (&[":authority"], ["method", "authority!", "path", "X-Token", "Cookie", "X-Forwarded-Host!"]),
+    ] {
+        let request = read(sensitive);
+        let rendered = Rendered::new(head_text).mark(request.sensitive_names());
+        assert_eq!(marked(&rendered), expected, "{sensitive:?}");
+    }
+    // The same object may be another request next.
+    let mut request = read(&["x-token", ":path"]);
+    request.parse(head_text, &Limits::default()).expect("lawful");
+    assert!(
+        marked(&Rendered::new(head_text).mark(request.sensitive_names())).iter().all(|f| !f.ends_with('!'))
+    );
+}
+
+#[test]
+fn marked_pseudo_fields_are_written_and_read_as_such() {
+    let mut marks = PseudoMarks::NONE;
+    marks.set(Pseudo::Path, true);
+    marks.set(Pseudo::Authority, true);
+    marks.set(Pseudo::Method, true);
+    let line = RequestLine {
+        method: b"GET",
+        scheme: Some(b"http"),
+        authority: Some(b"secret.example"),
+        path: Some(b"/"),
+        protocol: None,
+        marks,
+    };
+    let (mut client, mut server) =
+        (End::new(Role::Client, Config::CLIENT), End::new(Role::Server, Config::SERVER));
+    for id in [1, 3, 5] {
+        let mut out = Vec::new();
+        client.conn.send_request(0, &line, [], true, &mut out).expect("a stream is free");
+        let fields = "Method=GET! Scheme=http Authority=secret.example! Path=/!";
+        assert_eq!(server.take(&out).last(), Some(&format!("request {id} end {fields}")));
+    }
 }

@@ -4,7 +4,8 @@
 use crate::wire::{RST_STREAM, frames};
 use std::collections::BTreeMap;
 use weir_http2::{
-    Block, Config, Connection, ErrorCode, Event, Field, FieldSink, Pseudo, RequestLine, Role, Scratch,
+    Block, Config, Connection, ErrorCode, Event, Field, FieldSink, Pseudo, PseudoMarks, RequestLine, Role,
+    Scratch,
 };
 use weir_testkit::Random;
 
@@ -20,7 +21,7 @@ impl FieldSink for Heads {
     fn begin(&mut self, _stream: u32, _block: Block) {
         self.0 = 0;
     }
-    fn pseudo(&mut self, _pseudo: Pseudo, _value: &[u8]) {}
+    fn pseudo(&mut self, _pseudo: Pseudo, _field: Field<'_>) {}
     fn field(&mut self, field: Field<'_>) {
         assert!(field.name.starts_with(b"x-") && field.value.len() < 5000);
         self.0 += 1;
@@ -86,6 +87,7 @@ impl Side {
             authority: Some(b"example.org"),
             path: Some(b"/"),
             protocol: None,
+            marks: PseudoMarks::NONE,
         };
         let most = if random.percent(5) { 5000 } else { 50 };
         let value = vec![b'v'; random.below(most)];

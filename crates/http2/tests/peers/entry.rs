@@ -72,8 +72,8 @@ impl FieldSink for Heads {
     fn begin(&mut self, _stream: u32, _block: Block) {
         self.0.clear();
     }
-    fn pseudo(&mut self, pseudo: Pseudo, value: &[u8]) {
-        self.0.push_str(&format!("{pseudo:?} {} ", value.escape_ascii()));
+    fn pseudo(&mut self, pseudo: Pseudo, field: Field<'_>) {
+        self.0.push_str(&format!("{pseudo:?} {} ", field.value.escape_ascii()));
     }
     fn field(&mut self, field: Field<'_>) {
         assert!(!field.name.is_empty() && !field.name.iter().any(u8::is_ascii_uppercase));
@@ -118,6 +118,7 @@ impl End {
             authority: Some(b"h"),
             path: (!is_connect).then_some(b"/"),
             protocol: None,
+            marks: PseudoMarks::NONE,
         };
         let is_end = matches!(method, b"GET" | b"HEAD");
         let Ok(stream) = self.conn.send_request(1, &line, [], is_end, &mut self.out) else { return };

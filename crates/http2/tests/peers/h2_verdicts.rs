@@ -38,7 +38,7 @@ pub struct NoFields;
 
 impl FieldSink for NoFields {
     fn begin(&mut self, _stream: u32, _block: Block) {}
-    fn pseudo(&mut self, _pseudo: Pseudo, _value: &[u8]) {}
+    fn pseudo(&mut self, _pseudo: Pseudo, _field: Field<'_>) {}
     fn field(&mut self, _field: Field<'_>) {}
 }
 
@@ -95,6 +95,7 @@ pub fn our_client(bytes: &[u8]) -> Fate {
         authority: Some(b"h"),
         path: Some(b"/"),
         protocol: None,
+        marks: PseudoMarks::NONE,
     };
     let (mut rest, mut out, mut fate) = (bytes, Vec::new(), Fate::Ignored);
     for _ in 0..2 {

@@ -16,9 +16,9 @@ impl FieldSink for Heads {
         self.path.clear();
         self.fields.clear();
     }
-    fn pseudo(&mut self, pseudo: Pseudo, value: &[u8]) {
+    fn pseudo(&mut self, pseudo: Pseudo, field: Field<'_>) {
         if pseudo == Pseudo::Path {
-            self.path = text(value);
+            self.path = text(field.value);
         }
     }
     fn field(&mut self, field: Field<'_>) {
@@ -120,6 +120,7 @@ impl<'a> Player<'a> {
             authority: Some(b"example.org"),
             path: Some(path.as_bytes()),
             protocol: None,
+            marks: PseudoMarks::NONE,
         };
         let message = exchange.request.clone();
         let is_end = message.body.is_empty() && message.trailers.is_none();

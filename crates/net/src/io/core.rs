@@ -7,7 +7,7 @@ use crate::io::date;
 use crate::io::deadlines::Deadlines;
 use crate::io::heavy::Heavy;
 use crate::io::pipes::{Pipe, Pipes};
-use crate::io::reuse::Reuse;
+use crate::io::reuse::{Reuse, Spares};
 use crate::io::runtime::Runtime;
 use crate::io::tcp::TcpSettings;
 use crate::io::timers::Timers;
@@ -35,6 +35,8 @@ pub struct Core {
     pipes: Rc<Pipes>,
     /// Memory of requests' futures.
     pub reuse: Reuse,
+    /// Objects that are used again.
+    pub spares: Spares,
     /// Turns of long work.
     pub heavy: Heavy,
     /// The number of connections in a lingering close.
@@ -83,6 +85,7 @@ impl Core {
             buffers: Rc::default(),
             pipes: Rc::default(),
             reuse: Reuse::default(),
+            spares: Spares::default(),
             heavy: Heavy::default(),
             lingering: Cell::new(0),
             seed,

@@ -1,5 +1,5 @@
 //! Reused memory for futures that are made for each request: requests arrive in bursts, and the system's allocator
-//! keeps only seven free pieces of a size at hand.
+//! keeps only seven free pieces of a size at hand. And objects with buffers that have grown, of which a loop needs one.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -49,6 +49,28 @@ impl Reuse {
     }
 }
 
+/// Objects that users of a loop keep for the next use, one of each type.
+#[derive(Default)]
+pub struct Spares(RefCell<Vec<Box<dyn Any>>>);
+
+impl Spares {
+    /// Takes the object of this type; a new one, if there is none or it is in use.
+    pub fn take<T: Default + 'static>(&self) -> Box<T> {
+        let mut spares = self.0.borrow_mut();
+        let place = spares.iter().position(|spare| spare.is::<T>());
+        let spare = place.and_then(|place| spares.swap_remove(place).downcast().ok());
+        spare.unwrap_or_default()
+    }
+
+    /// Keeps an object, unless there is one already.
+    pub fn keep<T: 'static>(&self, spare: Box<T>) {
+        let mut spares = self.0.borrow_mut();
+        if !spares.iter().any(|spare| spare.is::<T>()) {
+            spares.push(spare);
+        }
+    }
+}
+
 impl<F: Future> Memory<F> {
     fn boxed(&self, future: F) -> ReusedBox<F> {
         let piece = self.0.0.borrow_mut().pop();
@@ -91,6 +113,20 @@ mod tests {
     use super::*;
     use std::future::poll_fn;
     use std::task::Waker;
+
+    #[test]
+    fn one_object_of_each_type_is_kept() {
+        let spares = Spares::default();
+        let mut first: Box<Vec<u8>> = spares.take();
+        first.push(1);
+        let second: Box<Vec<u8>> = spares.take();
+        spares.keep(Box::new(String::from("other")));
+        spares.keep(first);
+        spares.keep(second);
+        assert_eq!(*spares.take::<Vec<u8>>(), [1]);
+        assert!(spares.take::<Vec<u8>>().is_empty());
+        assert_eq!(*spares.take::<String>(), "other");
+    }
 
     #[test]
     fn memory_is_used_again_and_what_it_held_is_dropped() {

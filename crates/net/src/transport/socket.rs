@@ -5,7 +5,7 @@ use crate::io::runtime::{Runtime, Stream};
 use crate::transport::tls;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::SockRef;
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -87,6 +87,32 @@ impl Socket {
             Socket::Unix(s) => s.poll_write(cx, bytes),
             Socket::Tls(s) => s.poll_write(cx, bytes),
             Socket::Closed => closed(),
+        }
+    }
+
+    /// Writes from several places as much as the socket takes, in one call; by TLS from the first of them.
+    pub fn poll_write_vectored(
+        &mut self,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Socket::Tcp(s) => s.poll_write_vectored(cx, slices),
+            Socket::Unix(s) => s.poll_write_vectored(cx, slices),
+            Socket::Tls(s) => {
+                let first = slices.iter().find(|slice| !slice.is_empty());
+                s.poll_write(cx, first.map_or(&[], |first| &first[..]))
+            }
+            Socket::Closed => closed(),
+        }
+    }
+
+    /// Ready when something may be written, an error included; otherwise wakes the task then. TLS holds bytes itself.
+    pub fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Socket::Tcp(s) => s.poll_writable(cx),
+            Socket::Unix(s) => s.poll_writable(cx),
+            Socket::Tls(_) | Socket::Closed => Poll::Ready(()),
         }
     }
 

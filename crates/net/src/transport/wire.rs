@@ -3,9 +3,21 @@
 use crate::io::buffers::{Buffers, Input};
 use crate::io::pipes::Pipe;
 use crate::transport::socket::Socket;
-use std::io;
+use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+
+/// Bytes that lie elsewhere, and leave behind this number of queued ones.
+#[derive(Clone, Copy)]
+pub struct Payload<'a> {
+    /// Queued bytes before them.
+    pub behind: usize,
+    /// The bytes.
+    pub bytes: &'a [u8],
+}
+
+/// Payloads of one write at most.
+pub const PAYLOADS: usize = 32;
 
 /// A socket and its buffered bytes.
 pub struct Wire {
@@ -267,6 +279,53 @@ impl Wire {
             self.pipe.take_if(|pipe| pipe.held() == 0);
         }
         self.socket.poll_flush(cx)
+    }
+
+    /// Bytes in the queue.
+    pub fn queued_bytes(&self) -> usize {
+        self.out.len() - self.sent
+    }
+
+    /// Writes what is queued, with payloads between from where they lie, in one call. What the socket does not take is
+    /// queued: the payloads are needed no more. No more than [`PAYLOADS`], in the order of their places.
+    pub fn poll_flush_around(
+        &mut self,
+        cx: &mut Context<'_>,
+        payloads: &[Payload<'_>],
+    ) -> Poll<io::Result<()>> {
+        debug_assert!(payloads.len() <= PAYLOADS, "the rest comes later");
+        let mut slices = [IoSlice::new(&[]); 2 * PAYLOADS + 1];
+        let (queue, mut at, mut count) = (&self.out[self.sent..], 0, 0);
+        for payload in payloads.iter().take(PAYLOADS) {
+            slices[count] = IoSlice::new(&queue[at..payload.behind]);
+            slices[count + 1] = IoSlice::new(payload.bytes);
+            (at, count) = (payload.behind, count + 2);
+        }
+        slices[count] = IoSlice::new(&queue[at..]);
+        let slices = &slices[..=count];
+        let taken = match self.socket.poll_write_vectored(cx, slices) {
+            Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+            Poll::Ready(taken) => taken?,
+            Poll::Pending => 0,
+        };
+        self.taken += taken as u64;
+        let rest = self.rest_of(slices, taken);
+        self.buffers.keep_small(std::mem::replace(&mut self.out, rest));
+        self.sent = 0;
+        self.poll_flush(cx)
+    }
+
+    /// What is left of these behind the first `taken` bytes.
+    fn rest_of(&self, slices: &[IoSlice<'_>], taken: usize) -> Vec<u8> {
+        let all: usize = slices.iter().map(|slice| slice.len()).sum();
+        let (mut rest, mut skipped) = (self.buffers.small(), taken);
+        rest.reserve(all - taken);
+        for slice in slices {
+            let here = skipped.min(slice.len());
+            rest.extend_from_slice(&slice[here..]);
+            skipped -= here;
+        }
+        rest
     }
 
     /// Whether the other side's system has all that was queued, as far as this one tells; nothing more can be sent then

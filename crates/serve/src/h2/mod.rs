@@ -23,6 +23,7 @@ const _: () = {
 /// The trailers that may be forwarded; `None`: there are none. `named`: whether the head's Connection names a field.
 fn passed_on(trailers: &Trailers, named: impl Fn(&[u8]) -> bool) -> Option<Trailers> {
     let mut passed = Trailers::default();
-    trailers.passed_on(named).for_each(|(name, value)| passed.push(name, value));
+    let sensitive = trailers.sensitive_names();
+    trailers.passed_on(named).for_each(|(name, value)| passed.push(name, value, sensitive.has(name)));
     (!passed.is_empty()).then_some(passed)
 }

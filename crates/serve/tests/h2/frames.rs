@@ -30,6 +30,8 @@ pub struct Frame {
     pub payload: Vec<u8>,
     /// Of HEADERS.
     pub fields: Vec<(String, String)>,
+    /// The names of those that came as never to be indexed.
+    pub marked: Vec<String>,
 }
 
 impl Frame {
@@ -83,6 +85,11 @@ impl RawPeer {
         self.stream.write_all(bytes).expect("it is taken");
     }
 
+    /// The same; whether it was taken.
+    pub fn try_send(&mut self, bytes: &[u8]) -> bool {
+        self.stream.write_all(bytes).is_ok()
+    }
+
     /// The next frame of a stream, or GOAWAY; what is of the connection alone is answered.
     pub fn next(&mut self) -> Frame {
         self.try_next().expect("a frame")
@@ -97,28 +104,36 @@ impl RawPeer {
             let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
             self.stream.read_exact(&mut payload).ok()?;
             match kind {
-                SETTINGS if flags & ACK == 0 => self.send(&frame(SETTINGS, ACK, 0, &[])),
+                SETTINGS if flags & ACK == 0 => {
+                    self.try_send(&frame(SETTINGS, ACK, 0, &[]));
+                }
                 PING if flags & ACK == 0 => {
                     self.pings += 1;
-                    self.send(&frame(PING, ACK, 0, &payload));
+                    self.try_send(&frame(PING, ACK, 0, &payload));
                 }
                 SETTINGS | PING | WINDOW_UPDATE => {}
                 _ => {
-                    let fields = if kind == HEADERS { self.decode(&payload) } else { Vec::new() };
-                    return Some(Frame { kind, flags, stream: u32::from_be_bytes(stream), payload, fields });
+                    let stream = u32::from_be_bytes(stream);
+                    let (fields, marked) =
+                        if kind == HEADERS { self.decode(&payload) } else { Default::default() };
+                    return Some(Frame { kind, flags, stream, payload, fields, marked });
                 }
             }
         }
     }
 
-    fn decode(&mut self, block: &[u8]) -> Vec<(String, String)> {
+    /// The fields, and the names of those that came as never to be indexed.
+    fn decode(&mut self, block: &[u8]) -> (Vec<(String, String)>, Vec<String>) {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let mut fields = Vec::new();
+        let (mut fields, mut marked) = (Vec::new(), Vec::new());
         let decoded = self.decoder.decode(block, &mut Vec::new(), |field| {
             fields.push((text(field.name), text(field.value)));
+            if field.is_sensitive {
+                marked.push(text(field.name));
+            }
         });
         decoded.expect("a lawful block");
-        fields
+        (fields, marked)
     }
 
     /// The next HEADERS; returns its stream.
@@ -134,9 +149,14 @@ impl RawPeer {
 
 /// A block of fields, none of them compressed.
 pub fn block(fields: &[Field<'_>]) -> Vec<u8> {
+    marked_block(fields, &[])
+}
+
+/// The same, in which fields of these names are never to be indexed.
+pub fn marked_block(fields: &[Field<'_>], marked: &[&[u8]]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {
-        block.push(0);
+        block.push(if marked.contains(name) { 0x10 } else { 0 });
         put(&mut block, name);
         put(&mut block, value);
     }

@@ -4,12 +4,15 @@
 mod common;
 
 mod clients;
+mod floods;
 mod frames;
 mod honest;
+mod large_answers;
 mod log_lines;
 mod loops;
 mod malformed_answers;
 mod malformed_requests;
+mod never_indexed;
 mod origins;
 mod peer;
 mod raw;

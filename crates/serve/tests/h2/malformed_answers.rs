@@ -45,6 +45,7 @@ fn later(
 
 fn heads() -> Vec<Case> {
     static LARGE: [u8; 40_000] = [b'v'; 40_000];
+    static HUGE: [u8; 100_000] = [b'v'; 100_000];
     let many: Vec<Field<'static>> = [OK].into_iter().chain([(&b"x"[..], &b"y"[..]); 101]).collect();
     vec![
         broken("no :status", &[(b"a", b"b")]),
@@ -74,6 +75,7 @@ fn heads() -> Vec<Case> {
         broken("a Content-Length without a body", &[OK, (b"content-length", b"5")]),
         broken("an interim answer ends", &[(b":status", b"103")]),
         Case { code: 11, ..broken("a large head", &[OK, (b"x", &LARGE)]) },
+        Case { code: 11, ..broken("a head that is not held", &[OK, (b"x", &HUGE)]) },
         Case { code: 11, ..broken("many fields", &many) },
         framed("DATA before the head", 1, |stream| data(stream, false, b"abc")),
         framed("many interim answers", 11, |stream| head(stream, false, &[(b":status", b"103")]).repeat(33)),

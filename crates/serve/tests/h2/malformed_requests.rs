@@ -117,6 +117,11 @@ fn other_heads() -> Vec<Case> {
         refused("target-bytes", with(b":path", b"/a\xffb")),
         refused("name-alias", and(b"content_length", b"1")),
         Case { status: Some(431), ..refused("head-too-large", large()) },
+        Case { status: Some(431), ..refused("head-too-large", and(b"x", &HUGE)) },
+        Case {
+            status: Some(431),
+            ..refused("too-many-fields", GET.into_iter().chain([(&b"x"[..], &HUGE[..200]); 500]).collect())
+        },
         Case {
             status: Some(431),
             ..refused("too-many-fields", GET.into_iter().chain([(&b"x"[..], &b"y"[..]); 101]).collect())
@@ -131,7 +136,10 @@ fn other_heads() -> Vec<Case> {
     ]
 }
 
-/// More than the limit of a head, and less than what ends the connection.
+/// So much that it is not held: a block of it is refused before it has come whole.
+static HUGE: [u8; 100_000] = [b'v'; 100_000];
+
+/// More than the limit of a head, and less than what is held of one.
 fn large() -> Vec<Field<'static>> {
     static VALUE: [u8; 40_000] = [b'v'; 40_000];
     and(b"x", &VALUE)
@@ -169,6 +177,8 @@ fn bodies() -> Vec<Case> {
         later("value-invalid", 1, trailers(&[], true, &[(b"x", b"a\nb")])),
         later("connection-field", 1, trailers(&[], true, &[(b"connection", b"close")])),
         later("trailers-unended", 1, trailers(&[], false, &[(b"a", b"b")])),
+        later("head-too-large", 11, trailers(&[], true, &large()[4..])),
+        later("head-too-large", 11, trailers(&[], true, &[(b"x", &HUGE)])),
         later("window-zero", 1, silent(|stream| frame(WINDOW_UPDATE, 0, stream, &[0; 4]))),
         later("window-overflow", 3, silent(|stream| frame(WINDOW_UPDATE, 0, stream, &[0x7f, 255, 255, 255]))),
         later(

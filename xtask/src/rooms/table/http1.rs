@@ -12,6 +12,7 @@ pub(super) const HTTP1: Layout = Layout {
         room("limits", "how large a message's parts may be", &[]),
         room("name", "the field names that an intermediary knows, found by length and first byte", &["byte"]),
         room("block", "field lines and the bytes that they lie in", &["byte", "name"]),
+        room("sensitive", "fields that are never to be indexed by HTTP/2", &["block"]),
         room("networks", "sets of addresses", &[]),
         room("reason", "the reason phrases of statuses, as they are registered", &[]),
         room("rule", "the table of strictness", &[]),
@@ -36,12 +37,24 @@ pub(super) const HTTP1: Layout = Layout {
         room(
             "request",
             "A parsed request head that owns its bytes",
-            &["byte", "host", "limits", "name", "block", "rule", "connection", "framing", "target", "split"],
+            &[
+                "byte",
+                "host",
+                "limits",
+                "name",
+                "block",
+                "sensitive",
+                "rule",
+                "connection",
+                "framing",
+                "target",
+                "split",
+            ],
         ),
         room(
             "response",
             "A parsed response head that owns its bytes",
-            &["byte", "limits", "name", "block", "rule", "connection", "framing", "split"],
+            &["byte", "limits", "name", "block", "sensitive", "rule", "connection", "framing", "split"],
         ),
         room(
             "convert",
@@ -79,7 +92,7 @@ pub(super) const HTTP1: Layout = Layout {
         room(
             "trailers",
             "fields after a chunked body (RFC 9110 §6.5)",
-            &["limits", "name", "block", "rule", "write", "split"],
+            &["limits", "name", "block", "sensitive", "rule", "write", "split"],
         ),
         room(
             "decoder",
@@ -107,6 +120,7 @@ pub(super) const HTTP1: Layout = Layout {
                 "target",
                 "trace_context",
                 "seek",
+                "sensitive",
                 "request",
                 "response",
                 "convert",

@@ -7,7 +7,7 @@ use crate::io::runtime::source::{Source, Watch};
 use rustix::net::{SocketAddrAny, SocketFlags, acceptfrom_with};
 use socket2::SockAddr;
 use std::future::poll_fn;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::task::{Context, Poll, ready};
 
@@ -112,6 +112,24 @@ where
             self.source.spent(n);
         }
         written
+    }
+
+    /// The same from several places.
+    pub fn poll_write_vectored(
+        &self,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = self.poll_give(cx, |mut io| io.write_vectored(slices));
+        if let Poll::Ready(Ok(n)) = written {
+            self.source.spent(n);
+        }
+        written
+    }
+
+    /// Ready when something may be written, or there is an error; otherwise wakes the task then.
+    pub fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.source.poll_writable(cx)
     }
 
     /// Moves to the socket what is in a pipe, as much as it takes.

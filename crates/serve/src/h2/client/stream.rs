@@ -48,7 +48,7 @@ impl Stream {
         let conn = handle.conn();
         let asked =
             RequestInfo { head: ask.request.is_head(), connect: is_connect, upgrade: upgrade.is_some() };
-        let head = Rendered::new(&rendered);
+        let head = Rendered::new(&rendered).mark(ask.request.sensitive_names());
         let mut line = head.request_line(conn.https);
         if let Some(protocol) = upgrade {
             line = line.into_extended_connect(protocol);

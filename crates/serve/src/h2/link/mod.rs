@@ -1,8 +1,8 @@
 //! A connection of HTTP/2, of either role: the codec (`weir_http2`), the socket, and what is kept of each stream.
 //!
 //! One task drives it ([`Link::poll`]). It reads what has come, leaves each event with its stream, and wakes the task of
-//! that stream. The tasks of streams never use the socket: they write heads and bodies into its queue, or leave what does
-//! not fit yet with the stream. The driver comes after them, and sends in one write what all of them have left: control
+//! that stream. The tasks of streams never use the socket: they write heads and small pieces of bodies into its queue, and
+//! leave the rest with the stream. The driver comes after them, and sends in one write what all of them have left: control
 //! frames, heads, and the bodies of many streams in the order of RFC 9218.
 //!
 //! Buffers exist only while something is in them, so that an idle connection holds none.

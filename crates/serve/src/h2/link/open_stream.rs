@@ -193,8 +193,9 @@ impl OpenStream {
             return Err(broken());
         }
         self.set_pending();
-        if self.unsent() >= FRAME {
-            self.link.gather();
+        let waiting = self.unsent();
+        if waiting >= FRAME {
+            self.link.forward(waiting);
         }
         Ok(())
     }
@@ -230,13 +231,14 @@ impl OpenStream {
             let (mut codec, mut slots) = (codec.borrow_mut(), slots.borrow_mut());
             self.link.put_trailers(self.id, &mut codec, &mut slots, &mut wire.borrow_mut());
         }
-        self.link.gather();
+        self.link.forward(self.unsent());
     }
 
     /// Sends what there is room for; ready when that was everything, its end as well.
     pub fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.unsent() > 0 {
-            self.link.gather();
+        let waiting = self.unsent();
+        if waiting > 0 {
+            self.link.forward(waiting);
         }
         if self.fate().is_some() {
             return Poll::Ready(Err(broken()));

@@ -1,7 +1,8 @@
 //! Bytes of the socket to events of streams.
 
+use super::Link;
+use super::parser::Parser;
 use super::slot::Fate;
-use super::{Link, parser};
 use std::task::{Context, Poll, ready};
 use weir_http2::{Event, Head};
 
@@ -46,7 +47,7 @@ impl Link {
         if input.is_empty() {
             return;
         }
-        let mut parser = parser::take();
+        let mut parser = self.core.spares.take::<Parser>();
         let now_ns = self.core.recent();
         let mut rest = input.bytes();
         loop {
@@ -64,7 +65,7 @@ impl Link {
             }
             rest = &rest[received.used..];
         }
-        parser::keep(parser);
+        self.core.spares.keep(parser);
     }
 
     fn take_data(&self, stream: u32, bytes: &[u8], is_end: bool) {

@@ -46,6 +46,8 @@ pub(super) struct Slot {
     pub has_ended: bool,
     /// Bytes of the body that have no room yet, at the peer or in the socket's queue.
     pub out: Input,
+    /// The first of them that are in the write that is being made.
+    pub leaving: usize,
     /// Trailers that follow those.
     pub last: Option<Box<Trailers>>,
     /// Whether the end was queued or sent.

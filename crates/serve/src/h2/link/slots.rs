@@ -31,13 +31,19 @@ impl Slots {
         self.slots.get_mut(place)
     }
 
-    /// The stream of this number.
-    pub fn find(&mut self, id: u32) -> Option<&mut Slot> {
+    /// The place of the stream of this number.
+    pub fn place(&self, id: u32) -> Option<usize> {
         let at = match self.index.last() {
             Some(last) if last.0 == id => self.index.len() - 1,
             _ => self.index.binary_search_by_key(&id, |entry| entry.0).ok()?,
         };
-        self.slots.get_mut(self.index[at].1)
+        Some(self.index[at].1)
+    }
+
+    /// The stream of this number.
+    pub fn find(&mut self, id: u32) -> Option<&mut Slot> {
+        let place = self.place(id)?;
+        self.slots.get_mut(place)
     }
 
     /// Removes the stream at a place.

@@ -129,7 +129,7 @@ impl Stream {
     /// Sends 100 (Continue).
     pub fn send_continue(&self) {
         self.expects_body();
-        self.inform(100, b"HTTP/1.1 100 Continue\r\n\r\n");
+        self.inform(100, &Rendered::new(b"HTTP/1.1 100 Continue\r\n\r\n"));
     }
 
     /// Forwards an interim response.
@@ -145,13 +145,13 @@ impl Stream {
             None,
             &mut head,
         );
-        self.inform(response.status(), &head);
+        self.inform(response.status(), &Rendered::new(&head).mark(response.sensitive_names()));
     }
 
     /// A client that is gone is noticed when more is read or written.
-    fn inform(&self, status: u16, head: &[u8]) {
+    fn inform(&self, status: u16, head: &Rendered<'_>) {
         if !self.has_sent_head.get() {
-            self.stream.answer(status, &Rendered::new(head), false);
+            self.stream.answer(status, head, false);
         }
     }
 
@@ -184,14 +184,14 @@ impl Stream {
         weir_http1::render_response(head.response, to, head.edits, &add, body, date, &mut rendered);
         // HTTP/2 has no 101 (RFC 9113 §8.6).
         let status = if head.response.status() == 101 { 200 } else { head.response.status() };
-        self.respond(status, &rendered, ends);
+        self.respond(status, &Rendered::new(&rendered).mark(head.response.sensitive_names()), ends);
         self.conn.core.buffers.keep_small(rendered);
     }
 
     /// Sends a rendered head. A client that is gone is noticed when more is read or written.
-    fn respond(&self, status: u16, rendered: &[u8], ends: bool) {
+    fn respond(&self, status: u16, head: &Rendered<'_>, ends: bool) {
         if !self.has_sent_head.replace(true) {
-            self.stream.answer(status, &Rendered::new(rendered), ends);
+            self.stream.answer(status, head, ends);
         }
     }
 
@@ -202,7 +202,7 @@ impl Stream {
         // The head alone, as to HEAD.
         weir_http1::render_answer(status, fields, body, client_traits(true), Some(&date), &mut rendered);
         let bodiless = self.is_head || matches!(status, 204 | 304) || body.is_empty();
-        self.respond(status, &rendered, bodiless);
+        self.respond(status, &Rendered::new(&rendered), bodiless);
         self.conn.core.buffers.keep_small(rendered);
         if bodiless { body.len() } else { self.queue_piece(body) }
     }
