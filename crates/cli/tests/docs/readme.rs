@@ -221,7 +221,7 @@ fn what_is_built_and_what_is_not_is_as_the_readme_says() {
             None if name.starts_with("--") => run(&["sim", "a.star", &name, "1"]).fails(2, "not built yet"),
             None => match name.strip_suffix('=') {
                 Some(_) => {
-                    let file = scratch.file("use.star", format!("x = lb.random([server()], {name}1)\n"));
+                    let file = scratch.file("use.star", format!("x = server({name}1)\n"));
                     run(&["check", &file]).fails(2, "not built yet");
                 }
                 None => answer(&scratch, &name).fails(2, "not built yet"),

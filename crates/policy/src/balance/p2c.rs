@@ -22,6 +22,7 @@ use crate::balance::open::change_few;
 use crate::balance::policy::{Policy, Traits};
 use crate::balance::roster::Roster;
 use crate::balance::ties::Ties;
+use crate::ds::counts::SharedCounts;
 use serde::{Deserialize, Serialize};
 use weir_stats::{Key, math};
 
@@ -59,6 +60,8 @@ pub struct P2c {
     plain: bool,
     /// Two are drawn, of equal weights.
     pair: bool,
+    /// The counts of all loops, which are compared in place of its own.
+    shared: Option<SharedCounts>,
     scratch: Box<Scratch>,
 }
 
@@ -89,6 +92,7 @@ impl P2c {
             counts: Vec::new(),
             plain: true,
             pair: false,
+            shared: None,
             scratch: Box::default(),
         };
         lb.refresh(weights);
@@ -105,7 +109,7 @@ impl P2c {
         scratch.alias = Alias::new(&scratch.weights);
         let equal = !scratch.alias.is_needed();
         self.pair = equal && self.choices == 2;
-        self.plain = equal && self.bias > 0.0;
+        self.plain = equal && self.bias > 0.0 && self.shared.is_none();
         self.weights.clear();
         self.weights.extend_from_slice(weights);
         self.counts.resize(weights.len(), 0);
@@ -126,6 +130,12 @@ impl P2c {
         if let Some(own) = self.counts.get_mut(target.index()) {
             *own = count;
         }
+    }
+
+    /// Compares what all loops have in flight from now on; `None`: what this balancer has.
+    pub fn compare_counts(&mut self, shared: Option<SharedCounts>) {
+        self.plain = !self.scratch.alias.is_needed() && self.bias > 0.0 && shared.is_none();
+        self.shared = shared;
     }
 
     /// Requests in flight at all targets.
@@ -249,7 +259,8 @@ impl P2c {
     }
 
     fn load(&self, target: TargetId) -> f64 {
-        let n = f64::from(self.counts[target.index()]);
+        let count = self.shared.as_ref().map_or(self.counts[target.index()], |shared| shared.get(target));
+        let n = f64::from(count);
         let load = if self.bias == 1.0 {
             n
         } else if self.bias == 0.0 || n == 0.0 {

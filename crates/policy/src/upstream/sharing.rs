@@ -31,8 +31,8 @@ enum AllLoops {
         /// Targets whose counts have changed since the last look; some more than once.
         changed: Vec<TargetId>,
     },
-    /// Others count as well.
-    Process(SharedCounts),
+    /// Others count as well. `is_compared`: the policy looks at the counts itself.
+    Process { counts: SharedCounts, is_compared: bool },
 }
 
 impl Sharing {
@@ -40,7 +40,7 @@ impl Sharing {
     pub fn count(&self, target: TargetId) -> u32 {
         match &self.all {
             AllLoops::Here { counts, .. } => counts.get(target.index()).copied().unwrap_or_default(),
-            AllLoops::Process(counts) => counts.get(target),
+            AllLoops::Process { counts, .. } => counts.get(target),
         }
     }
 
@@ -48,7 +48,7 @@ impl Sharing {
     pub fn total(&self) -> Option<u64> {
         match &self.all {
             AllLoops::Here { counts, .. } => Some(counts.iter().map(|count| u64::from(*count)).sum()),
-            AllLoops::Process(_) => None,
+            AllLoops::Process { .. } => None,
         }
     }
 }
@@ -63,16 +63,19 @@ impl Upstream {
     }
 
     /// Counts with other loops of the process, each of which has a balancer of its own. What this loop has in flight is
-    /// in `counts` already.
-    pub fn share_counts(&mut self, every_ns: u64, counts: SharedCounts) {
+    /// in `counts` already. `is_recorded`: what is seen of other loops must go through [`Upstream::see_others`].
+    pub fn share_counts(&mut self, every_ns: u64, counts: SharedCounts, is_recorded: bool) {
         let epoch = self.sharing.as_ref().map_or(u64::MAX, |sharing| sharing.epoch);
-        self.share(Sharing { every_ns, epoch, all: AllLoops::Process(counts) });
+        let compared = Some(&counts).filter(|_| every_ns == 0 && !is_recorded);
+        let is_compared = self.loops.first.balancer.compare_counts(compared);
+        self.share(Sharing { every_ns, epoch, all: AllLoops::Process { counts, is_compared } });
     }
 
     /// Counts alone from now on; `own`: what this loop has in flight at each target.
     pub fn count_alone(&mut self, own: impl Fn(TargetId) -> u32) {
         if self.sharing.take().is_some() {
             let balancer = &mut self.loops.first.balancer;
+            balancer.compare_counts(None);
             TargetId::all(balancer.roster().len()).for_each(|target| balancer.set_count(target, own(target)));
             self.simplify();
         }
@@ -117,7 +120,8 @@ impl Upstream {
                     self.loops.all_mut().for_each(|own| own.balancer.set_count(target, count));
                 }
             }
-            AllLoops::Process(counts) => {
+            AllLoops::Process { is_compared: true, .. } => {}
+            AllLoops::Process { counts, .. } => {
                 let balancer = &mut self.loops.first.balancer;
                 for target in TargetId::all(balancer.roster().len()) {
                     let count = counts.get(target);
@@ -180,7 +184,109 @@ impl Upstream {
                 counts[target.index()] = counts[target.index()].saturating_add_signed(change);
                 changed.push(target);
             }
-            AllLoops::Process(counts) => counts.add(target, change),
+            AllLoops::Process { counts, .. } => counts.add(target, change),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Balance, LeastConnArgs, P2cArgs, Ties};
+    use crate::upstream::UpstreamConfig;
+    use crate::{Ask, PickOutcome, Ticket};
+    use weir_stats::Key;
+
+    const MS: u64 = 1_000_000;
+
+    fn policies() -> [Balance; 2] {
+        let p2c = P2cArgs { choices: 2, replacement: false, ties: Ties::Random, error_hold_ns: 0, bias: 1.0 };
+        [Balance::LeastConn(LeastConnArgs { ties: Ties::First, error_hold_ns: 0 }), Balance::P2c(p2c)]
+    }
+
+    fn upstream(balance: &Balance, targets: usize) -> Upstream {
+        Upstream::new(balance, UpstreamConfig::default(), &vec![1.0; targets], Vec::new(), 0, Key::new(1))
+    }
+
+    fn pick(of: &mut Upstream, on: u32, now_ns: u64) -> Ticket {
+        match of.on(on).pick(&Ask::new(Key::new(now_ns), now_ns)) {
+            PickOutcome::Target(ticket) => ticket,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Two targets, so that two choices see both.
+    #[test]
+    fn loops_that_know_all_at_once_take_turns() {
+        for balance in policies() {
+            let mut of = upstream(&balance, 2);
+            of.add_loop(&balance, &[1.0; 2], Vec::new(), 0, Key::new(2));
+            of.keep_counts(0);
+            let tickets: Vec<Ticket> = (0..20).map(|i| pick(&mut of, i % 2, u64::from(i))).collect();
+            for pair in tickets.chunks(2) {
+                assert_ne!(pair[0].target, pair[1].target, "{balance:?}");
+            }
+            assert_eq!((of.in_flight(TargetId(0)), of.in_flight(TargetId(1))), (Some(10), Some(10)));
+            for (on, ticket) in (0..).zip(tickets) {
+                of.on(on % 2).done(30, ticket, None, None);
+            }
+            assert_eq!(of.total_in_flight(), 0);
+        }
+    }
+
+    /// Each loop sees its own requests at once, and those of the other one from the next multiple on.
+    #[test]
+    fn what_another_loop_does_is_seen_at_the_next_multiple() {
+        for balance in policies() {
+            let mut of = upstream(&balance, 2);
+            of.add_loop(&balance, &[1.0; 2], Vec::new(), 0, Key::new(2));
+            of.keep_counts(10 * MS);
+            let first: Vec<Ticket> = (1..=6).map(|i| pick(&mut of, 0, i)).collect();
+            // The other loop sees none of six, and then its own.
+            let second = [pick(&mut of, 1, 7), pick(&mut of, 1, 8)];
+            assert_ne!(second[0].target, second[1].target, "{balance:?}");
+            for ticket in first.iter().filter(|ticket| ticket.target == TargetId(0)) {
+                of.on(0).done(9, *ticket, None, None);
+            }
+            let counts = |of: &mut Upstream, on| [0, 1].map(|t| of.count_on(on, TargetId(t)));
+            assert_eq!(counts(&mut of, 0), [0, 3], "its own");
+            assert_eq!(counts(&mut of, 1), [1, 1], "{balance:?}");
+            let third = pick(&mut of, 1, 10 * MS);
+            assert_eq!((third.target, counts(&mut of, 1)), (TargetId(0), [2, 4]), "{balance:?}");
+            assert_eq!(counts(&mut of, 0), [1, 4], "as they were at the multiple");
+        }
+    }
+
+    /// As loops of a process do, each with a balancer of its own.
+    #[test]
+    fn balancers_count_together_by_atomics() {
+        for balance in policies() {
+            for is_recorded in [false, true] {
+                let counts = SharedCounts::default().with_room(2);
+                let mut both = [upstream(&balance, 2), upstream(&balance, 2)];
+                both.iter_mut().for_each(|of| of.share_counts(0, counts.clone(), is_recorded));
+                let mut replayed = upstream(&balance, 2);
+                let mut tickets = Vec::new();
+                for i in 0..20 {
+                    let of = &mut both[i as usize % 2];
+                    let mut seen = Vec::new();
+                    of.see_others(i, |operation| seen.push(operation));
+                    tickets.push(pick(of, 0, i));
+                    if is_recorded && i % 2 == 0 {
+                        seen.iter().for_each(|operation| _ = replayed.act(operation));
+                        assert_eq!(pick(&mut replayed, 0, i).target, tickets[i as usize].target);
+                    }
+                }
+                for pair in tickets.chunks(2) {
+                    assert_ne!(pair[0].target, pair[1].target, "{balance:?}");
+                }
+                for (ticket, i) in tickets.into_iter().zip(0..) {
+                    both[i % 2].on(0).cancelled(30, ticket);
+                }
+                assert_eq!([0, 1].map(|t| counts.get(TargetId(t))), [0, 0]);
+                both[0].count_alone(|_| 0);
+                assert!(!both[0].shares_counts());
+            }
         }
     }
 }

@@ -161,7 +161,7 @@ impl Draft {
                 records(change.operation(now_ns, &shape, health));
             }
             let gone = state.adopt(now_ns, &shape, change, health, flags, draw, subset);
-            state.count_with_others(adoption.counts_every_ns);
+            state.count_with_others(adoption.counts_every_ns, adoption.records.is_some());
             state.limit(now_ns, semaphore.as_ref());
             state.take_table(table.as_ref());
             all.extend(gone.into_iter().map(|(index, abort)| (id, index, abort)));
@@ -490,7 +490,7 @@ impl Builder<'_> {
         if is_new {
             state.limit(self.core.now(), semaphore);
             state.take_table(table.as_ref());
-            state.count_with_others(lb.sees_counts_every_ns());
+            state.count_with_others(lb.sees_counts_every_ns(), self.records.is_some());
             if subset.is_some() {
                 let now_ns = self.core.now();
                 self.recorder(id)

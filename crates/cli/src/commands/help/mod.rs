@@ -64,9 +64,8 @@ fn pages(asked: &str, functions: &[Entry]) -> Vec<String> {
     if pages.is_empty() && manual::units().contains(&asked) {
         pages.push(entry::UNITS.to_owned());
     }
-    if pages.is_empty() {
-        pages.extend(words::pages(asked));
-    }
+    // A word of many meanings may be the name of something rare as well.
+    pages.extend(words::pages(asked));
     if pages.is_empty() {
         pages.extend(warnings::pages(asked));
     }

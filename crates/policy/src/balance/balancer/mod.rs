@@ -13,7 +13,7 @@ use crate::balance::round_robin::RoundRobin;
 use crate::balance::table::Table;
 use crate::balance::{Ask, Balance};
 use crate::key::TakenNames;
-use crate::{Outcome, TargetChange, TargetId, TargetNames};
+use crate::{Outcome, SharedCounts, TargetChange, TargetId, TargetNames};
 use cold::ColdPolicy;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -173,6 +173,14 @@ impl Balancer {
             State::P2c(lb) => lb.set_count(target, count),
             State::Random(_) | State::RoundRobin(_) | State::Cold(_) => {}
         }
+    }
+
+    /// Lets a policy that looks at few targets compare the counts of all loops itself; `None`: no longer. Returns whether
+    /// it does.
+    pub fn compare_counts(&mut self, shared: Option<&SharedCounts>) -> bool {
+        let State::P2c(lb) = &mut self.state else { return false };
+        lb.compare_counts(shared.cloned());
+        shared.is_some()
     }
 
     /// Requests that it counts in flight at a target; `None` for policies that do not count.

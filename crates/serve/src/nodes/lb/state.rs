@@ -230,7 +230,7 @@ impl LbState {
 
     /// Counts with the other loops, at once or at each multiple of this many ns; `None`: alone. What is in flight goes
     /// along.
-    pub fn count_with_others(&self, every_ns: Option<u64>) {
+    pub fn count_with_others(&self, every_ns: Option<u64>, is_recorded: bool) {
         let (mut upstream, slots, flags) =
             (self.upstream.borrow_mut(), self.slots.borrow(), self.flags.borrow());
         let own = |target: TargetId| slots.get(target.index()).map_or(0, |slot| slot.counted.get());
@@ -240,7 +240,7 @@ impl LbState {
                 if !upstream.shares_counts() {
                     all().for_each(|(target, count)| flags.counts.add(target, count));
                 }
-                upstream.share_counts(every_ns, flags.counts.clone());
+                upstream.share_counts(every_ns, flags.counts.clone(), is_recorded);
             }
             None if upstream.shares_counts() => {
                 all().for_each(|(target, count)| flags.counts.add(target, -count));
