@@ -39,6 +39,7 @@ pub(crate) const ALL: &[Example] = &[
     example!("layers"),
     example!("hops"),
     example!("rolling"),
+    example!("zuul/loops"),
     example!(
         "edge",
         "certs/shop.pem" from "certs/shop.pem",

@@ -128,6 +128,19 @@ front("deterministic", subset.deterministic(16))
 front("ringsteady", subset.ringsteady(16))
 "#;
 
+pub(crate) const SCOPES: &str = r#"def app():
+    return queue(delay(dist.exponential(20*ms), server("app")))
+
+def front(name, known):
+    balancer = lb.p2c(pool(64, app), scope = known)
+    web = listen("127.0.0.1:0", balancer, loops = 16)
+    scenario(name, web, traffic.poisson(rate = 2500), requests = 20000)
+
+front("alone", "loop")
+front("late", lagged(10*ms))
+front("at once", "process")
+"#;
+
 pub(crate) const HASHED: &str = r#"def app():
     return queue(delay(dist.exponential(10*ms), server("app")))
 

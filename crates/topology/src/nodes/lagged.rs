@@ -13,7 +13,7 @@ pub(crate) static FUNCTIONS: [Function; 1] = [Function {
         simulated: "the counts of the other loops are those of the last multiple of `every` since the start",
         served: "the same; a loop reads them at its first pick after a multiple",
         draws: "nothing",
-        example: examples::SUBSETS,
+        example: examples::SCOPES,
     },
     args: &[need(
         "every",

@@ -66,6 +66,7 @@ pub(super) const PLAN: Layout = Layout {
             &["json", "fixed", "graph", "fleets", "hash", "validate"],
         ),
         room("ways", "what reaches each node over all paths", &["graph"]),
+        room("loops", "the event loops before each node", &["graph", "ways"]),
         room(
             "unmatched",
             "rules that no client of a listener can match",
@@ -94,6 +95,7 @@ pub(super) const PLAN: Layout = Layout {
                 "reach",
                 "offered",
                 "ways",
+                "loops",
                 "fleets",
             ],
         ),

@@ -39,6 +39,7 @@ pub(super) fn around(d: &mut Draws, spare: &str) -> String {
         ", subset = subset.random(1)",
         ", subset = subset.rendezvous(2, seed = 3)",
         ", subset = subset.ringsteady(1)",
+        ", subset = subset.deterministic(2)",
     ]);
     format!("{limits}{health}{empty}{more}")
 }
