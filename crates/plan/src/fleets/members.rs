@@ -75,6 +75,11 @@ impl Fleets {
 
     fn place(&self, node: NodeId) -> Option<&Option<ListedMember>> {
         self.all.iter().find_map(|members| {
+            // Most nodes are of another fleet, or of none.
+            let all = members.nodes.first()?.start..members.nodes.last()?.end;
+            if !all.contains(&node) {
+                return None;
+            }
             let at = members.nodes.partition_point(|range| range.end <= node);
             members.nodes.get(at).filter(|range| range.contains(&node)).and(members.listed.get(at))
         })

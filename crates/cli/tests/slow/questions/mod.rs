@@ -9,6 +9,7 @@
 //! is run by hand.
 
 mod failing;
+mod loops;
 mod policies;
 mod shapes;
 
@@ -83,6 +84,12 @@ fn retries() {
     let (shown, collapse) = failing::retries();
     answered(&shown);
     assert_shown("README.md", "metastable", &wrapped(&collapse));
+}
+
+#[test]
+#[ignore = "takes a minute: `cargo xtask ci` runs it as a step of its own"]
+fn what_loops_know() {
+    assert_shown("docs/connections.md", "loops", &loops::known());
 }
 
 /// A file, or the language, that has changed since its answer was written has another plan.
