@@ -192,10 +192,12 @@ fn requests_go_where_the_simulation_sends_them() {
 #[test]
 fn connections_are_those_of_the_simulation() {
     let scratch = Scratch::new("verify-connections");
+    // One at a time, however slow the machine is: two that overlap need two connections.
+    let user = "traffic.closed(users = 1, think = 40*ms)";
     let apps = "pool(3, lambda: delay(1*ms, server(\"app\")))";
     let text = format!(
-        "scenario(\"one\", lb.round_robin({apps}), traffic.constant(rate = 20), requests = 30)\n\
-         scenario(\"two\", listen(\"127.0.0.1:0\", lb.round_robin({apps}), loops = 2), traffic.constant(rate = 20), requests = 30)\n"
+        "scenario(\"one\", lb.round_robin({apps}), {user}, requests = 30)\n\
+         scenario(\"two\", listen(\"127.0.0.1:0\", lb.round_robin({apps}), loops = 2), {user}, requests = 30)\n"
     );
     let file = scratch.file("t.star", text);
     let ran = run(&["verify", &file, "--runs", "2", "--output", "json", "--quiet"]);

@@ -71,6 +71,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "what it counts is of several threads")]
     fn threads_count_together() {
         let counts = SharedCounts::default().with_room(2);
         std::thread::scope(|scope| {

@@ -160,7 +160,8 @@ impl Draft {
                 subset.into_iter().for_each(|_| records(OwnSubset::operation(now_ns, subset)));
                 records(change.operation(now_ns, &shape, health));
             }
-            let gone = state.adopt(now_ns, &shape, change, health, flags, draw, subset);
+            state.prefer(now_ns, subset);
+            let gone = state.adopt(now_ns, &shape, change, health, flags, draw);
             state.count_with_others(adoption.counts_every_ns, adoption.records.is_some());
             state.limit(now_ns, semaphore.as_ref());
             state.take_table(table.as_ref());

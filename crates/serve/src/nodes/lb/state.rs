@@ -58,14 +58,6 @@ impl OwnSubset {
     }
 }
 
-fn prefer(upstream: &mut Upstream, now_ns: u64, subset: Option<&OwnSubset>) {
-    match subset {
-        Some(own) => upstream.follow_subsets(now_ns, &own.table, own.on),
-        None if upstream.subsets().is_some() => upstream.drop_subsets(now_ns),
-        None => {}
-    }
-}
-
 /// What another shape changes, found a few targets at a time before it is adopted.
 #[derive(Default)]
 pub(crate) struct ShapeChange {
@@ -188,12 +180,10 @@ impl LbState {
         health: Option<&Snapshot>,
         flags: Arc<TargetFlags>,
         draw: Key,
-        subset: Option<&OwnSubset>,
     ) -> Vec<(TargetId, AbortFlag)> {
         let (mut upstream, slots) = (self.upstream.borrow_mut(), self.slots.borrow());
         let mut exists = self.exists.borrow_mut();
         change.changes.iter().for_each(|(target, is_new)| exists[target.index()] = *is_new);
-        prefer(&mut upstream, now_ns, subset);
         upstream.change_named(now_ns, change.of_targets(shape), &shape.names, health);
         if *self.balance.borrow() != shape.balance {
             let counted = |target: TargetId| slots.get(target.index()).map_or(0, |slot| slot.counted.get());
@@ -217,9 +207,14 @@ impl LbState {
         change.removed
     }
 
-    /// Prefers these targets; `None`: none.
+    /// Prefers these targets; `None`: none. Before [`LbState::adopt`], where both change.
     pub fn prefer(&self, now_ns: u64, subset: Option<&OwnSubset>) {
-        prefer(&mut self.upstream.borrow_mut(), now_ns, subset);
+        let mut upstream = self.upstream.borrow_mut();
+        match subset {
+            Some(own) => upstream.follow_subsets(now_ns, &own.table, own.on),
+            None if upstream.subsets().is_some() => upstream.drop_subsets(now_ns),
+            None => {}
+        }
     }
 
     /// Picks outside of the preferred targets so far; `None`: it prefers none.
