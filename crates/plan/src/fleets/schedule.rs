@@ -38,7 +38,7 @@ pub enum StepKind {
         /// What is done first.
         first: First,
     },
-    /// The newest leave, or newcomers join, until there are so many.
+    /// The newest leave, or newcomers join, until the fleet has that many.
     Scale {
         /// The fleet.
         fleet: u32,
@@ -238,7 +238,7 @@ impl Planner<'_> {
         (k.most, goes_on)
     }
 
-    /// So many leave by a change; what the other ones have to replace may be among them.
+    /// That many leave by a change; what the other ones have to replace may be among them.
     fn leave(&mut self, fleet: u32, k: Count, by: Option<u32>) {
         let members = &mut self.members[fleet as usize];
         *members = members.minus(k);

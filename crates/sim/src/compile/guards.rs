@@ -107,8 +107,8 @@ pub(crate) fn counts_every_ns(lb: &Lb) -> Option<u64> {
     lb.sees_counts_every_ns().filter(|_| !is_one(lb))
 }
 
-/// Whether a balancer is told the names of its targets.
-pub(crate) fn is_told_names(lb: &Lb) -> bool {
+/// Whether a balancer has the names of its targets.
+pub(crate) fn has_names(lb: &Lb) -> bool {
     let named = lb.subset.is_some_and(|subset| subset.uses_names());
     lb.balance.traits().hashes || lb.sticky.is_some() || named
 }
@@ -175,7 +175,7 @@ impl Compiler<'_> {
             if let Some(subset) = subset(point, node, config) {
                 self.code.guards.subsets.insert(member.number_from(offset), subset);
             }
-            if is_told_names(config) {
+            if has_names(config) {
                 let names = point.lists[list as usize].iter().map(|&t| name_of(point, t)).collect();
                 self.code.guards.names.insert(member.number_from(offset), names);
             }

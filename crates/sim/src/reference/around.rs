@@ -5,7 +5,7 @@ use crate::code::MemberId;
 use crate::code::guards::BalancerNesting;
 use crate::code::request_kinds::ChoiceRule;
 use crate::compile::blocks::Draft;
-use crate::compile::guards::{around, counts_every_ns, is_one, is_told_names, name_of, subset};
+use crate::compile::guards::{around, counts_every_ns, has_names, is_one, name_of, subset};
 use crate::compile::request_kinds::says;
 use weir_plan::{Edge, HedgeSpec, KeySource, Lb, Spec};
 use weir_policy::config::{Balance, Budget, Hedge, Rate};
@@ -84,7 +84,7 @@ impl Builder<'_> {
                 self.tables.probe_ways.add(self.layout.point, list);
             }
             self.tables.subsets.push(subset(self.layout.point, node, lb));
-            let targets = if is_told_names(lb) { &self.layout.point.lists[list as usize][..] } else { &[] };
+            let targets = if has_names(lb) { &self.layout.point.lists[list as usize][..] } else { &[] };
             self.tables.names.push(targets.iter().map(|&t| name_of(self.layout.point, t)).collect());
         }
         let spares = lb.spare.map(|spare| {

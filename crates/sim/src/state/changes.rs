@@ -121,7 +121,7 @@ impl Changes {
         known..self.sights.len()
     }
 
-    /// Notes who has left, or is not listed.
+    /// Notes members that have left, or are not listed.
     fn note_missed(&mut self, tables: &ChangeTables, moves: &[Move]) {
         for of in moves.iter().filter(|of| matches!(of, Move::Remove(_))) {
             for (view, missed) in tables.views.iter().zip(&mut self.missed) {

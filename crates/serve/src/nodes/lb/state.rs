@@ -51,7 +51,7 @@ pub(crate) struct OwnSubset {
 }
 
 impl OwnSubset {
-    /// What the policy is told of it, to be recorded.
+    /// The operation that gives it to the policy, to be recorded.
     pub fn operation(now_ns: u64, subset: Option<&OwnSubset>) -> Operation {
         let (table, on) = subset.map_or((None, 0), |own| (Some(own.table.clone()), own.on));
         Operation::Prefer { now_ns, table, on }
