@@ -72,6 +72,8 @@ purposes! {
         FAILURE = 6,
         /// The loop of a `listen` behind another that a request meets.
         HOP = 7,
+        /// How long a new connection to a server takes.
+        CONNECT = 8,
     }
 }
 

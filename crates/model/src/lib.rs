@@ -8,6 +8,7 @@ pub mod connections;
 pub mod crossing;
 pub mod dist;
 pub mod draws;
+pub mod exchanges;
 pub mod faulty;
 pub mod flaky;
 pub mod loops;

@@ -3,7 +3,7 @@
 use crate::fleets::compact;
 use crate::{
     Change, Edge, Faulty, Fleet, FleetSource, Lb, Listen, Node, Origin, Plan, Point, Scenario, SourceKind,
-    Spec,
+    Spec, TlsClient,
 };
 use serde::Serialize;
 use std::io::{self, Write};
@@ -97,8 +97,9 @@ fn hash_point(point: &Point, sink: &mut Sink) {
             Spec::Listen(listen) if let Some(tls) = &listen.tls => {
                 sink.put(&Spec::Listen(Listen { tls: Some(tls.without_paths()), ..listen.clone() }));
             }
-            Spec::Server { addr, model, origin } if let Some(tls) = &origin.tls => {
-                let origin = Origin { tls: Some(tls.without_paths()), ..origin.clone() };
+            Spec::Server { addr, model, origin } if origin.tls.is_some() || origin.connect.is_some() => {
+                let tls = origin.tls.as_ref().map(TlsClient::without_paths);
+                let origin = Origin { tls, connect: origin.connect.as_ref().map(bare), ..origin.clone() };
                 sink.put(&Spec::Server { addr: addr.clone(), model: *model, origin });
             }
             Spec::Fleet(fleet) => sink.put(&Spec::Fleet(bare_fleet(fleet))),

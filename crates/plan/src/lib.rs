@@ -9,6 +9,7 @@
 
 pub mod address;
 mod circles;
+pub mod connections;
 pub mod diagnostic;
 pub mod duration;
 mod expectation;
@@ -17,6 +18,7 @@ pub mod fleets;
 pub mod graph;
 pub mod hash;
 pub mod http;
+pub mod insert;
 pub mod json;
 mod labels;
 mod layers;
@@ -46,15 +48,15 @@ mod ways;
 pub use diagnostic::{Diagnostic, Severity};
 pub use expectation::{Condition, Expectation, Metric, Order};
 pub use graph::{
-    Change, ChangeKind, Clock, DataFile, Edge, Faulty, First, Fleet, FleetSource, HealthCheck, HedgeSpec,
-    HttpCheck, KeySource, Keys, LEAST_LAG_NS, Lb, Leavers, Line, Mode, Node, NodeId, Place, Plan, Point,
-    Recording, RequestShape, RouteCondition, Scenario, Scope, Site, SourceKind, Spec, Value, Window,
+    Change, ChangeKind, Clock, Connected, DataFile, Edge, Faulty, First, Fleet, FleetSource, HealthCheck,
+    HedgeSpec, HttpCheck, KeySource, Keys, LEAST_LAG_NS, Lb, Leavers, Line, Mode, Node, NodeId, Place, Plan,
+    Point, Recording, RequestShape, RouteCondition, Scenario, Scope, Site, SourceKind, Spec, Value, Window,
 };
 pub use labels::{label, target_labels};
 pub use layers::{levels, listeners, only_way, timed_balancer, with_inner};
 pub use listen::{
-    HalfClose, Http, HttpVersion, Listen, ListenProtocol, LogFormat, Origin, OriginProtocol, Paths, Rewrite,
-    SendProxy,
+    Connecting, HalfClose, Http, HttpVersion, Listen, ListenProtocol, LogFormat, Origin, OriginProtocol,
+    Paths, Rewrite, SendProxy,
 };
 pub use matching::{MatchInput, RequestParts};
 pub use offered::{Effort, SiteLoad, effort, offered_load, unbounded_sites};

@@ -6,6 +6,8 @@ use crate::http::InvalidWord;
 use crate::{TlsClient, TlsServer};
 use serde::{Deserialize, Serialize};
 use weir_http1::Networks;
+use weir_model::Dist;
+use weir_model::connections::Limits;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -306,9 +308,19 @@ pub struct Origin {
     pub max_age_ns: Option<u64>,
     /// Requests of a connection at most, at least 1.
     pub max_requests: Option<u64>,
+    /// How long a new connection takes in a simulation; `None`: connections are not simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connect: Option<Dist>,
+    /// The server's work for a new connection in a simulation, ns.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub connect_cost_ns: u64,
     /// The header that a connection begins with; such a connection belongs to one client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_proxy: Option<SendProxy>,
+}
+
+fn is_nothing(ns: &u64) -> bool {
+    *ns == 0
 }
 
 impl Default for Origin {
@@ -322,6 +334,8 @@ impl Default for Origin {
             idle_timeout_ns: Some(4 * SECOND_NS),
             max_age_ns: None,
             max_requests: None,
+            connect: None,
+            connect_cost_ns: 0,
             send_proxy: None,
         }
     }
@@ -332,6 +346,53 @@ impl Origin {
     pub fn new(has_addr: bool) -> Origin {
         let all = Origin::default();
         Origin { response_timeout_ns: all.response_timeout_ns.filter(|_| has_addr), ..all }
+    }
+}
+
+/// How the connections to a server are opened and kept, in a simulation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Connecting {
+    /// How long until a new one is open.
+    pub connect: Dist,
+    /// The most of that, ns.
+    pub timeout_ns: Option<u64>,
+    /// The server's work for a new one, ns.
+    pub cost_ns: u64,
+    /// Whether it is by TLS.
+    pub tls: bool,
+    /// How long it is kept, and how many requests it carries.
+    pub limits: Limits,
+}
+
+impl Connecting {
+    /// Those of a server; `None` where they are not simulated. `all`: they are of each server, in no time where the file
+    /// says nothing.
+    pub fn new(origin: &Origin, all: bool) -> Option<Connecting> {
+        let at_once = Dist::Fixed { ns: 0 };
+        let connect = origin.connect.clone().or_else(|| all.then_some(at_once))?;
+        let is_h2 = match origin.protocol {
+            OriginProtocol::H1 => false,
+            OriginProtocol::H2 => true,
+            OriginProtocol::Auto => origin.tls.is_some() && origin.send_proxy.is_none(),
+        };
+        Some(Connecting {
+            connect,
+            timeout_ns: origin.connect_timeout_ns,
+            cost_ns: origin.connect_cost_ns,
+            tls: origin.tls.is_some(),
+            limits: Limits {
+                streams: is_h2.then_some(100),
+                idle_ns: origin.idle_timeout_ns,
+                age_ns: origin.max_age_ns,
+                requests: origin.max_requests,
+            },
+        })
+    }
+
+    /// Whether one may not be opened in time.
+    pub fn may_fail(&self) -> bool {
+        let in_time = |most: u64| matches!(self.connect, Dist::Fixed { ns } if ns <= most);
+        self.timeout_ns.is_some_and(|most| !in_time(most))
     }
 }
 

@@ -119,6 +119,7 @@ mod tests {
             expectations: Vec::new(),
             warnings: Vec::new(),
             fleets: None,
+            connected: Default::default(),
         }
     }
 

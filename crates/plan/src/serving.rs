@@ -79,6 +79,25 @@ pub fn serving_of(point: &Point, roots: &[NodeId], inject: bool) -> Result<Servi
     Ok(Serving { roles, notes })
 }
 
+/// By root, the servers that requests which enter there come to, ascending: those with an address, and the roots of built-in ones. In a
+/// simulation that is where a connection is needed: behind the last balancer or listener.
+pub(crate) fn servers(point: &Point, roots: &[NodeId]) -> Vec<Vec<NodeId>> {
+    let behind = behind(point);
+    let mut walk =
+        Walk { point, behind: &behind, inject: true, roles: vec![Role::Inside; point.nodes.len()] };
+    let mut of = |root: &NodeId| {
+        let reached = walk.down(&[*root]);
+        let is_server = |id: &NodeId| {
+            let has_addr = matches!(spec_of(point, *id), Some(Spec::Server { addr: Some(_), .. }));
+            has_addr || walk.roles[*id as usize] == Role::BuiltIn
+        };
+        let servers = reached.iter().copied().filter(is_server).collect();
+        reached.into_iter().for_each(|id| walk.roles[id as usize] = Role::Inside);
+        servers
+    };
+    roots.iter().map(&mut of).collect()
+}
+
 /// Listeners that want the port of an earlier one.
 fn competing(point: &Point, roots: &[NodeId]) -> Vec<Diagnostic> {
     let mut wrong = Vec::new();
@@ -140,7 +159,9 @@ fn nature(spec: &Spec) -> Nature {
         | Spec::Warmup { .. }
         | Spec::Faulty(_)
         | Spec::Flaky { .. } => Nature::Model,
-        Spec::Sequence | Spec::Fanout { .. } | Spec::Concurrent { .. } => Nature::Simulated,
+        Spec::Sequence | Spec::Fanout { .. } | Spec::Concurrent { .. } | Spec::Connection(_) => {
+            Nature::Simulated
+        }
         Spec::Lb(lb) if lb.balance == Balance::LeastWork => Nature::Simulated,
         Spec::Server { addr: Some(_), .. }
         | Spec::Listen(_)

@@ -8,7 +8,9 @@ use serde_json::ser::Formatter;
 use std::io::{self, Write};
 use weir_plan::Value;
 use weir_policy::Kind;
-use weir_sim::{ExpectationResult, NodeResult, ReplicationValues, Results, ScenarioResult};
+use weir_sim::{
+    CLOSED, Connections, ExpectationResult, NodeResult, ReplicationValues, Results, ScenarioResult,
+};
 use weir_stats::{Estimate, Latency};
 
 pub(crate) fn write(results: &Results, each: bool, out: &mut dyn Write) -> io::Result<()> {
@@ -86,6 +88,7 @@ object!(Scenario(Listing<'a, ScenarioResult>), s, {
     "response_rate_per_s": s.e(&s.it.response_rate_per_s, "response_rate_per_s"),
     "attempts_per_request": s.e(&s.it.attempts_per_request, "attempts_per_request"),
     "latency_ms": Latencies(s),
+    "connections": s.it.connections.as_ref().map(|it| Held { it, each: s.each.then_some(&s.it.each) }),
     "nodes": listings(&s.it.nodes, s.each).iter().map(Node).collect::<Vec<_>>(),
     "warnings": s.it.warnings,
 } if s.it.finished.is_some() => {
@@ -159,6 +162,60 @@ object!(Node(Listing<'a, NodeResult>), n, {
     "service_ms": n.e(&n.it.service_ms, "service_ms"),
     "latency_part_ms": n.e(&n.it.latency_part_ms, "latency_part_ms"),
     "spread": Spread(n),
+} if has_connections(n.it) => {
+    "connections": n.it.connections.as_ref().map(|it| Held { it, each: n.each.then_some(&n.it.each) })
+});
+
+/// Whether connections lead to or from such a node.
+fn has_connections(n: &NodeResult) -> bool {
+    matches!(&n.kind[..], "server" | "listen")
+}
+
+/// Connections, and the values by replication if they are included.
+struct Held<'a> {
+    it: &'a Connections,
+    each: Option<&'a ReplicationValues>,
+}
+
+impl<'a> Held<'a> {
+    fn e(&self, e: &'a Estimate, path: &str) -> E<'a> {
+        E(e, self.each.map(|each| each.get(path).map_or(&[][..], Vec::as_slice)))
+    }
+}
+
+impl Serialize for Held<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let it = self.it;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("open", &self.e(&it.open, "connections.open"))?;
+        map.serialize_entry("peak", &it.peak)?;
+        map.serialize_entry("opened_per_s", &self.e(&it.opened_per_s, "connections.opened_per_s"))?;
+        map.serialize_entry(
+            "handshakes_per_s",
+            &self.e(&it.handshakes_per_s, "connections.handshakes_per_s"),
+        )?;
+        map.serialize_entry("closed_per_s", &Ended(self))?;
+        map.serialize_entry("reused", &self.e(&it.reused, "connections.reused"))?;
+        map.serialize_entry("streams", &self.e(&it.streams, "connections.streams"))?;
+        map.serialize_entry("spread", &HeldSpread(self))?;
+        map.end()
+    }
+}
+
+struct Ended<'a>(&'a Held<'a>);
+
+impl Serialize for Ended<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ends = CLOSED.iter().zip(&self.0.it.closed_per_s);
+        let reason = |path: &'static str| path.rsplit('.').next().unwrap_or(path);
+        serializer.collect_map(ends.map(|(path, e)| (reason(path), self.0.e(e, path))))
+    }
+}
+
+object!(HeldSpread(Held<'a>), held, {
+    "min": held.it.spread_min,
+    "max": held.it.spread_max,
+    "cv": held.e(&held.it.spread_cv, "connections.spread.cv"),
 });
 
 object!(Queue(Listing<'a, NodeResult>), n, {

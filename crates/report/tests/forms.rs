@@ -35,6 +35,7 @@ fn node(place: &str, kind: &str, count: u64) -> NodeResult {
         spread_min: None,
         spread_max: None,
         spread_cv: Estimate::default(),
+        connections: None,
         each: Default::default(),
     }
 }
@@ -108,6 +109,7 @@ fn scenario(name: &str, routers: i64, p50: f64) -> ScenarioResult {
         latency_ok: latency,
         curve_all: curve(p50),
         curve_ok: curve(p50),
+        connections: None,
         nodes: vec![node("<file>/lb.random", "lb.random", 1), queue, server],
         warnings: vec!["offered load is above capacity & grows".into()],
         expectations: vec![],

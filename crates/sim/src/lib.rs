@@ -22,6 +22,7 @@ pub use record::{
     FleetOverTime, History, LatencyClass, LatencyOverTime, Mark, PoolOverTime, QueueOverTime, Selection,
     Series, Stage, TimePart, Typical, UpOverTime,
 };
+pub use results::connections::{CLOSED, Connections};
 pub use results::precision::Precision;
 pub use results::rerun::{RecordOptions, Recording, record};
 pub use results::result::{

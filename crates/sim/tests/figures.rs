@@ -22,6 +22,7 @@ fn options() -> Options {
         requests: None,
         threads: 2,
         members: false,
+        connections: false,
         scenarios: Vec::new(),
     }
 }

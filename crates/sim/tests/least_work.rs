@@ -18,6 +18,7 @@ fn simulate(source: &str, replications: u32) -> Result<Vec<ScenarioResult>, Erro
         requests: None,
         threads: 2,
         members: false,
+        connections: false,
         scenarios: Vec::new(),
     };
     run(&plan, &options, &|_, _| {}, &AtomicBool::new(false)).map(|r| r.scenarios)

@@ -18,6 +18,7 @@ fn results(source: &str) -> Vec<ScenarioResult> {
         requests: None,
         threads: 2,
         members: false,
+        connections: false,
         scenarios: Vec::new(),
     };
     run(&plan, &options, &|_, _| {}, &AtomicBool::new(false)).unwrap_or_else(|e| panic!("{e:?}")).scenarios

@@ -236,6 +236,7 @@ fn finish(state: &mut State, params: &mut Params, data_files: &mut Vec<DataFile>
         expectations: std::mem::take(&mut state.expectations).into_iter().map(|e| e.expectation).collect(),
         warnings: Vec::new(),
         fleets: None,
+        connected: weir_plan::Connected::default(),
     }
 }
 

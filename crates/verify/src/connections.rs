@@ -8,8 +8,8 @@
 use crate::hops::CalibratedPoint;
 use crate::prepare::Arrangement;
 use std::collections::BTreeMap;
-use weir_model::connections::{Exchange, opened};
 use weir_model::draws::purpose;
+use weir_model::exchanges::{Exchange, opened};
 use weir_model::loops;
 use weir_plan::{Edge, HttpVersion, NodeId, Origin, Point, Scenario};
 use weir_policy::{Kind, TargetId};

@@ -8,10 +8,9 @@
 use crate::calibrate::Calibration;
 use crate::prepare::Arrangement;
 use std::collections::BTreeMap;
-use std::ops::Range;
-use std::sync::Arc;
 use weir_model::Dist;
-use weir_plan::{Edge, Lb, Mode, Node, NodeId, Place, Point, Scenario, Site, Spec};
+use weir_plan::insert::{self, Inserted};
+use weir_plan::{Mode, NodeId, Point, Scenario, Spec};
 use weir_workload::reachable;
 
 /// The `def` of such a node: no file can have it.
@@ -55,7 +54,7 @@ pub(crate) fn with_hops(
     let mut slowed = before(&timed.point, &later);
     slowed.nodes = prepared.compared().map(|id| (id, slowed.now(timed.now(id)))).collect();
     let hop = Spec::Delay { time: fixed(calibration.client_hop_ns) };
-    before_root(&mut slowed.point, &scenario.name, hop);
+    insert::before_root(&mut slowed.point, &scenario.name, hop, DEF);
     slowed
 }
 
@@ -104,87 +103,10 @@ fn timers(point: &Point, root: NodeId, calibration: &Calibration) -> Vec<(NodeId
     (0..).zip(reachable(point, &[root])).filter_map(waits).collect()
 }
 
-/// Adds a delay before each of these nodes. It is right behind the node it leads to, which precedes those that lead to
-/// it.
+/// Adds a delay before each of these nodes.
 fn before(point: &Point, nodes: &[(NodeId, Spec)]) -> CalibratedPoint {
-    let own = |id: NodeId| id + nodes.partition_point(|(node, _)| *node < id) as NodeId;
-    let at = |id: NodeId| nodes.binary_search_by_key(&id, |(node, _)| *node).ok();
-    let led = |id: NodeId| own(id) + NodeId::from(at(id).is_some());
-    let mut to = point.clone();
-    renumber(&mut to, led);
-    // A hop belongs to the member that the node before it belongs to.
-    renumber_members(&mut to, |nodes| own(nodes.start)..own(nodes.end));
-    for (id, node) in (0..).zip(std::mem::take(&mut to.nodes)) {
-        to.nodes.push(node);
-        if let Some(at) = at(id) {
-            let hop = hop(&mut to, own(id), nodes[at].1.clone());
-            to.nodes.push(hop);
-        }
-    }
-    CalibratedPoint { nodes: (0..point.nodes.len() as NodeId).map(|id| (id, own(id))).collect(), point: to }
-}
-
-/// A hop at the entrance of a scenario: behind its listener, or before its first node if it has none.
-fn before_root(point: &mut Point, scenario: &str, spec: Spec) {
-    let Some(root) = point.scenarios.iter().find(|s| s.name == scenario).map(|s| s.root) else { return };
-    let node = &point.nodes[root as usize];
-    let listens = matches!(point.specs[node.spec as usize], Spec::Listen(_));
-    let (inner, at) = match node.to {
-        Edge::Node(inner) if listens => (inner, root),
-        _ => (root, root + 1),
-    };
-    let now = |id: NodeId| id + NodeId::from(id >= at);
-    renumber(point, now);
-    renumber_members(point, |nodes| now(nodes.start)..nodes.end + now(nodes.start) - nodes.start);
-    let hop = hop(point, inner, spec);
-    point.nodes.insert(at as usize, hop);
-    if listens {
-        point.nodes[root as usize + 1].to = Edge::Node(at);
-    } else {
-        point.scenarios.iter_mut().filter(|s| s.name == scenario).for_each(|s| s.root = at);
-    }
-}
-
-/// Redirects all edges to the new numbers of nodes.
-fn renumber(point: &mut Point, new: impl Fn(NodeId) -> NodeId) {
-    point.lists.iter_mut().flatten().for_each(|id| *id = new(*id));
-    for spec in &mut point.specs {
-        match spec {
-            Spec::Server { model: Some(id), .. } | Spec::Lb(Lb { spare: Some(id), .. }) => *id = new(*id),
-            _ => {}
-        }
-    }
-    for node in &mut point.nodes {
-        if let Edge::Node(id) = &mut node.to {
-            *id = new(*id);
-        }
-    }
-    point.scenarios.iter_mut().for_each(|scenario| scenario.root = new(scenario.root));
-}
-
-/// Gives the members of fleets the new numbers of their nodes.
-fn renumber_members(point: &mut Point, moved: impl Fn(&Range<NodeId>) -> Range<NodeId>) {
-    point.fleets = point.fleets.take().map(|fleets| Arc::new(fleets.renumbered(moved)));
-}
-
-fn hop(point: &mut Point, to: NodeId, spec: Spec) -> Node {
-    let kind = spec.kind().to_owned();
-    let known = point.specs.iter().position(|other| *other == spec);
-    let spec = known.unwrap_or_else(|| {
-        point.specs.push(spec);
-        point.specs.len() - 1
-    });
-    // One place and site for all of a kind: the last that was made, if it is for the same.
-    let is_own = |site: &Site| point.places[site.place as usize].def == DEF;
-    let same = point.sites.last().filter(|site| is_own(site) && site.label.ends_with(&format!("#{spec}")));
-    if same.is_none() {
-        let place = point.places.len() as u32;
-        let of_machine =
-            Place { file: 0, def: DEF.to_owned(), kind, via: String::new(), number: spec as u32 };
-        point.places.push(of_machine);
-        point.sites.push(Site { place, label: format!("{DEF}/hop#{spec}"), span: String::new() });
-    }
-    Node { site: point.sites.len() as u32 - 1, spec: spec as u32, to: Edge::Node(to), name: None }
+    let Inserted { point, nodes } = insert::before(point, nodes, DEF);
+    CalibratedPoint { point, nodes: (0..).zip(nodes).collect() }
 }
 
 #[cfg(test)]
@@ -253,6 +175,7 @@ scenario("bare", lb.random(apps), traffic.constant(rate = 10), requests = 100, w
                     requests: None,
                     threads: 1,
                     members: true,
+                    connections: false,
                     scenarios: vec![name.to_owned()],
                 };
                 let plan = weir_plan::Plan { points: vec![point.clone()], ..plan.clone() };

@@ -208,6 +208,7 @@ impl World<'_> {
             requests: options.requests,
             threads: 1,
             members: true,
+            connections: false,
             scenarios: vec![self.scenario.name.clone()],
         };
         (of_scenario, asked)

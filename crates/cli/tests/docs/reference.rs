@@ -106,7 +106,6 @@ fn arguments<'a>(all: impl Iterator<Item = &'a Argument>, out: &mut String) {
             Fallback::Required => "required".to_owned(),
             Fallback::Value(value) => format!("`{}`", cell(value)),
             Fallback::Words(words) => cell(words),
-            Fallback::NotBuilt => "–".to_owned(),
         };
         let _ = writeln!(out, "| `{}` | {} | {default} | {} |", a.name, cell(a.takes), cell(a.meaning));
     }

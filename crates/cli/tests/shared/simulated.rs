@@ -24,6 +24,7 @@ pub(crate) fn options() -> Options {
         requests: None,
         threads: 2,
         members: false,
+        connections: false,
         scenarios: Vec::new(),
     }
 }

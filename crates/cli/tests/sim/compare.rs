@@ -118,6 +118,7 @@ fn a_design_hardly_ever_differs_from_itself() {
             requests: None,
             threads: 1,
             members: false,
+            connections: false,
             scenarios: Vec::new(),
         };
         let wants = weir_sim::Extras { each: true, precision: None };

@@ -331,6 +331,7 @@ impl Copier<'_> {
             expectations: from.expectations.clone(),
             warnings: from.warnings.clone(),
             fleets: Some(Arc::new(fleets)),
+            connected: Default::default(),
         }
     }
 }

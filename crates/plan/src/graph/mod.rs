@@ -5,6 +5,7 @@
 //! it leads *to*. Target lists are interned too, so ten routers over one pool name one list.
 
 mod balancer;
+mod connected;
 mod faulty;
 mod fleet;
 mod members;
@@ -12,6 +13,8 @@ mod scenario;
 mod spec;
 
 pub use balancer::{HealthCheck, HttpCheck, KeySource, LEAST_LAG_NS, Lb, Scope};
+pub use connected::Connected;
+pub(crate) use connected::WithConnections;
 pub use faulty::{Clock, Faulty, Line, Mode};
 pub use fleet::{Change, ChangeKind, First, Fleet, FleetSource, Leavers, SourceKind};
 pub use members::{Fleets, ListedMember, Member, Members};
@@ -76,6 +79,9 @@ pub struct Point {
     /// Its fleets, if their members are made ([`Plan::expand`]). It is never written: a plan has the templates.
     #[serde(skip)]
     pub fleets: Option<Arc<Fleets>>,
+    /// The same with connections to servers, once it is asked for ([`Point::connected`]).
+    #[serde(skip)]
+    pub connected: Connected,
 }
 
 /// The value of a parameter.

@@ -1,7 +1,7 @@
 //! The kinds of nodes, with every default explicit.
 
 use super::{Faulty, Fleet, KeySource, Lb, Line, NodeId};
-use crate::listen::{Listen, Origin, Rewrite};
+use crate::listen::{Connecting, Listen, Origin, Rewrite};
 use serde::{Deserialize, Serialize};
 use weir_model::{Dist, OnCancel};
 use weir_policy::Kind;
@@ -176,6 +176,10 @@ pub enum Spec {
     /// Members that come and go, as a template; only in a plan as it is written.
     #[serde(rename = "fleet")]
     Fleet(Fleet),
+    /// A connection to the server behind it is taken or opened; only in a simulation, where no file puts it
+    /// ([`crate::connections`]).
+    #[serde(rename = "connection")]
+    Connection(Box<Connecting>),
 }
 
 /// A condition of a route: each field that is not empty must match, by any of its values.
@@ -244,6 +248,7 @@ impl Spec {
             Spec::Flaky { .. } => "flaky",
             Spec::Sequence => "sequence",
             Spec::Fanout { .. } => "fanout",
+            Spec::Connection(_) => "connection",
             Spec::Fleet(Fleet { source: None, .. }) => "fleet",
             Spec::Fleet(Fleet { source: Some(_), .. }) => "find.file",
         }

@@ -77,6 +77,7 @@ fn leads(spec: &Spec) -> Leads {
         | Spec::Rewrite(_)
         | Spec::Buffered { .. }
         | Spec::Fleet(_)
+        | Spec::Connection(_)
         | Spec::Hedge(_) => Leads::ToOne,
     }
 }

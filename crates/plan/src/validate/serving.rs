@@ -2,7 +2,7 @@
 
 use super::around::between;
 use super::asked::{compared, lower, word};
-use super::spec::{duration, least_1, optional, share};
+use super::spec::{dist, duration, least_1, optional, share};
 use crate::http;
 use crate::ranges::{self, HEAD_BYTES, MOST_BODY, MOST_CERTIFICATES, MOST_FIELDS, MOST_LOOPS, MOST_STREAMS};
 use crate::{
@@ -24,6 +24,8 @@ pub(super) fn server(addr: Option<&str>, origin: &Origin) -> Checked {
         ("max_age_ns", origin.max_age_ns),
     ])
     .and_then(|()| counts(&[("max_requests", origin.max_requests)]))
+    .and_then(|()| origin.connect.as_ref().map_or(Ok(()), dist).map_err(|why| format!("connect: {why}")))
+    .and_then(|()| duration(origin.connect_cost_ns).map_err(|why| format!("connect_cost_ns {why}")))
     .and_then(|()| match (origin.send_proxy, origin.protocol) {
         (Some(_), OriginProtocol::H2) => {
             Err("send_proxy: a connection of HTTP/2 does not belong to one client".to_owned())

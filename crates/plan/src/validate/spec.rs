@@ -56,6 +56,7 @@ pub(super) fn check(spec: &Spec) -> Result<(), String> {
         Spec::Faulty(law) => faulty(law),
         Spec::Lb(lb) => around::check(lb),
         Spec::Fleet(fleet) => check_fleet(fleet),
+        Spec::Connection(_) => Err("only a simulation has connections as nodes".to_owned()),
     }
 }
 

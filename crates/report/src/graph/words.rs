@@ -202,6 +202,7 @@ fn detail(spec: &Spec) -> String {
         Spec::Faulty(faulty) => format!("{} up, {} down", ns(faulty.mtbf_ns), ns(faulty.mttr_ns)),
         Spec::Lb(lb) => balance(&lb.balance),
         Spec::Rewrite(_)
+        | Spec::Connection(_)
         | Spec::Fleet(_)
         | Spec::Buffered { .. }
         | Spec::Sequence

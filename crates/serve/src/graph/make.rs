@@ -34,7 +34,9 @@ impl Builder<'_> {
                 Some(at) => self.server(id, name, &as_origin(listen), || reached(at)),
                 None => Node::Pass(next),
             },
-            Spec::Weight { .. } | Spec::Fleet(_) | Spec::Timeout { time_ns: None } => Node::Pass(next),
+            Spec::Weight { .. } | Spec::Fleet(_) | Spec::Connection(_) | Spec::Timeout { time_ns: None } => {
+                Node::Pass(next)
+            }
             Spec::Timeout { time_ns: Some(time_ns) } => {
                 Node::Timeout(timeout::Timeout { time_ns: *time_ns, late: self.late(id), node: next })
             }

@@ -12,6 +12,8 @@ pub(crate) struct Remainder {
     pub at_balancers: u64,
     /// Slots taken and requests waiting at queues and servers.
     pub in_queues: u64,
+    /// Requests on connections, or waiting for one.
+    pub on_connections: u64,
     /// Requests still in flight.
     pub on_the_way: u64,
 }
@@ -38,10 +40,13 @@ pub(crate) fn violations(
         let Ledger { arrived, ended, inside, .. } = ledger;
         format!("conservation: of {requests} requests {arrived} arrived, {ended} ended, {inside} are inside")
     });
-    let Remainder { at_balancers, in_queues, on_the_way } = left;
+    let Remainder { at_balancers, in_queues, on_connections, on_the_way } = left;
     law(*in_queues == 0, &|| format!("conservation: {in_queues} requests are left in queues"));
     law(*at_balancers == 0, &|| {
         format!("conservation: balancers still count {at_balancers} requests in flight")
+    });
+    law(*on_connections == 0, &|| {
+        format!("conservation: {on_connections} requests are left on connections, or wait for one")
     });
     law(*on_the_way == 0, &|| format!("conservation: {on_the_way} are still on their way"));
     let lost = ledger.errors[Kind::Lost as usize];

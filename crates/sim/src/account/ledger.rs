@@ -4,6 +4,7 @@ use crate::account::entries::Entries;
 use crate::account::settle::Series;
 use crate::code::changes::Attendance;
 use crate::code::{Code, MemberId, StageId};
+use crate::state::connections::ConnectionTotals;
 use crate::state::members::Member;
 use crate::state::meter::Gauge;
 use crate::state::meter::Snapshot;
@@ -120,6 +121,8 @@ pub(crate) struct Ledger {
     pub behind: Vec<u64>,
     /// When members of fleets were there.
     pub attendance: Attendance,
+    /// Connections to servers, where they are simulated.
+    pub connections: Option<Box<ConnectionTotals>>,
     /// How often nodes failed.
     pub outages: u64,
     /// How often balancers ejected a target.
@@ -175,6 +178,7 @@ impl Ledger {
             spent: vec![0; if code.charges { code.part_count as usize } else { 0 }],
             behind: vec![0; if code.charges { code.gauge_count as usize } else { 0 }],
             attendance: Attendance::default(),
+            connections: None,
             outages: 0,
             ejections: 0,
             as_get: 0,

@@ -9,6 +9,7 @@
 
 pub(crate) mod bounds;
 pub(crate) mod changes;
+pub(crate) mod connections;
 pub(crate) mod ends;
 pub(crate) mod fault_timelines;
 pub(crate) mod guards;
@@ -21,6 +22,7 @@ pub(crate) mod revisits;
 mod sites;
 
 use changes::ChangeTables;
+use connections::ConnectionTables;
 use ends::Ends;
 use fault_timelines::LineTables;
 use guards::GuardTables;
@@ -184,6 +186,8 @@ pub(crate) struct Code {
     pub lines: LineTables,
     /// The changes of fleets during a run.
     pub changes: Option<Box<ChangeTables>>,
+    /// Connections to servers, where they are simulated.
+    pub connections: Option<Box<ConnectionTables>>,
     /// Whether requests can be lost, or have branches that do not count: their time is noted with them, at the places
     /// where that may happen.
     pub notes: bool,

@@ -175,4 +175,11 @@ pub(crate) enum ColdOp {
     LeaveListener {
         hop: u32,
     },
+    /// A connection to a server is taken, or opened; the request has returned from that server.
+    TakeConnection {
+        at: u32,
+    },
+    ReturnConnection {
+        at: u32,
+    },
 }

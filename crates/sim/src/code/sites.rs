@@ -207,6 +207,8 @@ pub(crate) struct HopSite {
     pub visits: Option<u32>,
     /// The step after its return.
     pub end: u32,
+    /// Member to instance, for connections.
+    pub offset: u32,
 }
 
 /// A crossing that loses messages for good.

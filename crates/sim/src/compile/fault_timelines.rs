@@ -94,7 +94,7 @@ impl Compiler<'_> {
             return;
         }
         let point = self.layout.point;
-        for (node, line) in std::mem::take(&mut self.code.lines.crashing) {
+        for (node, line) in self.code.lines.crashing.clone() {
             let (mut seen, mut stack) = (BTreeSet::new(), vec![node]);
             while let Some(id) = stack.pop() {
                 if !seen.insert(id) {

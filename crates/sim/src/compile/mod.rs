@@ -5,6 +5,7 @@
 
 mod attempts;
 pub(crate) mod blocks;
+mod connections;
 pub(crate) mod ends;
 mod fanout;
 mod fault_timelines;
@@ -26,6 +27,7 @@ mod work_ahead;
 
 use crate::code::StageId;
 use crate::code::changes::{Birth, ChangeTables};
+use crate::code::connections::ConnectionTables;
 use crate::code::guards::BalancerNesting;
 use crate::code::revisits::VisitCounters;
 use crate::code::{Code, ColdOp, NOT, Op, Step};
@@ -64,11 +66,13 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
         Spec::Faulty(fault) => fault.mode == Mode::Crash,
         // The balancers outside are notified when no target is left inside.
         Spec::Lb(lb) => lb.health.is_some() || lb.eject.is_some() || lb.outlier.is_some(),
+        Spec::Connection(connecting) => connecting.may_fail(),
         _ => false,
     };
     let (scaled, unreached) = (layout.behind(false, is_scaling), layout.leads_to(unreached));
     let (again, loses) = (passed_again(&layout), layout.loses());
     let process_of = process_of(layout.point);
+    let connections = ConnectionTables::new(loops.outermost, loops.first);
     let elsewhere = layout.open_elsewhere();
     let inside = layout.behind(false, |spec| matches!(spec, Spec::Lb(_)));
     let (warm_nodes, probed, checked) = (BTreeMap::new(), probed(&layout), layout.checked());
@@ -97,6 +101,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
         loses,
         open_limits: Vec::new(),
         born: Vec::new(),
+        connections,
     };
     c.find_kinds(scenario);
     c.find_failing_blocks();
@@ -108,7 +113,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
 
 /// Connects the blocks, once all are emitted, and finds what holds for the whole code.
 fn link(c: Compiler, scenario: &Scenario) -> Result<Code, String> {
-    let Compiler { layout, mut code, again, loses, mut born, warm_nodes, .. } = c;
+    let Compiler { layout, mut code, again, loses, mut born, warm_nodes, mut connections, .. } = c;
     born.extend(warm_nodes.iter().map(|(&node, &warmup)| (node, Birth::Warmup(warmup))));
     code.changes = ChangeTables::new(layout.point, scenario, &code.instances, &born);
     VisitCounters::find(&layout, &mut code, &again);
@@ -126,6 +131,13 @@ fn link(c: Compiler, scenario: &Scenario) -> Result<Code, String> {
     let closed = matches!(scenario.traffic, Traffic::Closed { .. });
     code.cuts |= code.details || code.notes || closed;
     code.charges = code.notes || code.goes_on;
+    if !connections.sites.is_empty() {
+        code.cuts = true;
+        let eager = |line: &u32| code.lines.lines[*line as usize].eager;
+        let lines = code.lines.crashing.iter().copied().filter(|(_, line)| eager(line)).collect();
+        connections.finish(&layout, &code, &lines);
+        code.connections = Some(Box::new(connections));
+    }
     // Nothing leads to the root, so its block has one member and its return ends the request.
     let next = layout.drafts.get(root_block + 1).map_or(code.steps.len(), |d| d.pc as usize);
     code.steps[next - 1].op = Op::End;
@@ -182,6 +194,7 @@ pub(crate) struct Compiler<'a> {
     pub open_limits: Vec<u32>,
     /// What begins with a node, where it joins during the run.
     pub born: Vec<(NodeId, Birth)>,
+    pub connections: ConnectionTables,
 }
 
 /// The site of a stage in a list, which is in the order of stages, as they are emitted.
@@ -232,7 +245,7 @@ impl Compiler<'_> {
             let (_, spec) = draft.chain[i];
             let spec = &self.layout.point.specs[spec as usize];
             // A request that waits too long in line has not reached what is behind it either.
-            if *here || matches!(spec, Spec::Queue { timeout_ns: Some(_), .. }) {
+            if *here || matches!(spec, Spec::Queue { timeout_ns: Some(_), .. } | Spec::Connection(_)) {
                 self.layout.add_cuts(&mut self.code, StageId(first + i as u32), draft);
             }
             self.scales = draft.nodes[i].iter().any(|&n| self.scaled[n as usize]);
@@ -321,8 +334,8 @@ impl Compiler<'_> {
         let mut held = Vec::new();
         for pc in (start..self.code.steps.len()).rev() {
             match self.code.steps[pc].op {
-                Op::LeaveQueue { .. } => held.push(pc as u32),
-                Op::EnterQueue { .. } => _ = held.pop(),
+                Op::LeaveQueue { .. } | Op::Cold(ColdOp::ReturnConnection { .. }) => held.push(pc as u32),
+                Op::EnterQueue { .. } | Op::Cold(ColdOp::TakeConnection { .. }) => _ = held.pop(),
                 _ => {}
             }
             self.code.gives_back[pc] = held.last().copied().unwrap_or(NOT);
@@ -351,6 +364,9 @@ impl Compiler<'_> {
                 if let Some(limit) = self.open_limits.pop() {
                     self.code.limits[limit as usize].end = next;
                 }
+            }
+            Some(Op::Cold(ColdOp::ReturnConnection { at })) => {
+                self.connections.sites[at as usize].skip = next
             }
             Some(Op::Cold(ColdOp::LeaveListener { hop })) => self.code.hops[hop as usize].end = next,
             Some(Op::Cold(ColdOp::LeaveHedge { hedge })) => self.code.hedges[hedge as usize].end = next,
@@ -388,7 +404,7 @@ impl Compiler<'_> {
             Spec::Redirect { status, .. } | Spec::Respond { status, .. } => self.answer(*status),
             specs @ (Spec::Route { .. } | Spec::Split { .. }) => self.choice(stage, specs, draft, position),
             Spec::Listen(listen) if self.outermost != draft.nodes[position].first().copied() => {
-                self.hop(listen.loops.unwrap_or(1), place)
+                self.hop(listen.loops.unwrap_or(1), place, draft, position)
             }
             Spec::Warmup { factor, requests, time_ns } => {
                 let law = weir_model::warmup::Law::new(*factor, *requests, *time_ns);
@@ -403,6 +419,7 @@ impl Compiler<'_> {
                 Some(Post::Op(self.share(stage, draft, law, *cores, work, place, *on_cancel)))
             }
             Spec::Rate { rate, key } => self.rate(rate, key.as_ref(), stage, draft),
+            Spec::Connection(connecting) => self.connection(stage, connecting, draft, position),
             Spec::Flaky { p, kind } => Some(self.flaky(*p, *kind, place)),
             Spec::Timeout { time_ns: Some(ns) } => Some(self.limit(*ns, draft, position)),
             Spec::Retry(config) => self.retry(stage, draft, position, config),

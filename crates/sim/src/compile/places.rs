@@ -13,6 +13,7 @@ impl Compiler<'_> {
         let keys = keys.chain(self.code.losses.iter().map(|l| l.key));
         let keys = keys.chain(self.code.lossy.iter().map(|l| l.key));
         let keys = keys.chain(self.code.hops.iter().map(|h| h.key));
+        let keys = keys.chain(self.connections.sites.iter().map(|c| c.key));
         keys.for_each(|key| stages_of[key as usize] += 1);
         for key in 0..stages_of.len() as u32 {
             // A place in a single block repeats only where one node is visited after another, or where members of
@@ -31,6 +32,7 @@ impl Compiler<'_> {
                 self.code.losses.iter_mut().filter(|l| l.key == key).for_each(|l| l.visits = counter);
                 self.code.lossy.iter_mut().filter(|l| l.key == key).for_each(|l| l.visits = counter);
                 self.code.hops.iter_mut().filter(|h| h.key == key).for_each(|h| h.visits = counter);
+                self.connections.sites.iter_mut().filter(|c| c.key == key).for_each(|c| c.visits = counter);
             }
         }
     }

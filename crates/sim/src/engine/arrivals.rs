@@ -24,6 +24,9 @@ impl Engine<'_> {
         let mut snapshot = self.core.ledger.snapshot(self.core.code, &self.core.members, at);
         self.features.shares.add_to(&mut snapshot, &mut self.core.ledger.gauges, self.core.code, at);
         self.core.ledger.marks[which] = snapshot;
+        if let Some(of) = self.features.connections.as_deref_mut() {
+            of.mark(which, at);
+        }
         self.core.ledger.marked_ns[which] = at;
         self.core.ledger.ends.mark(which, at);
     }

@@ -5,6 +5,7 @@ use crate::code::LossSite;
 use crate::code::{Code, ColdOp, Op};
 use crate::code::{MemberId, SlotId};
 use crate::engine::Engine;
+use crate::features::connections::breaks_off;
 use crate::state::request_details::scaled;
 use crate::state::request_state::BEGINS;
 use weir_model::crossing;
@@ -69,10 +70,21 @@ impl Engine<'_> {
                 let outcome = (status >= 500).then_some(Kind::Status5xx);
                 self.core.states.slots[slot.index()].set_outcome(outcome);
             }
-            ColdOp::EnterListener { hop } => self.enter_hop(slot, hop, depth),
+            ColdOp::EnterListener { hop } => self.enter_hop(slot, hop, member, depth),
             ColdOp::LeaveListener { .. } => {
                 self.count_errors(slot, member, pc);
                 self.leave_hop(slot);
+            }
+            ColdOp::TakeConnection { at } => {
+                return self.take_connection(slot, at, pc, member, depth, now_ns);
+            }
+            ColdOp::ReturnConnection { .. } => {
+                self.count_errors(slot, member, pc);
+                let [conn, ..] = self.core.states.frame(slot, depth - 1);
+                let state = &mut self.core.states.slots[slot.index()];
+                state.depth -= 1;
+                let is_broken_off = breaks_off(state.outcome());
+                self.return_connection(conn, now_ns, is_broken_off);
             }
             ColdOp::EnterWarmup { warmup } => self.come_to_warmup(slot, warmup, member, now_ns),
             ColdOp::BeginWork { work } => self.begin_known_work(slot, work, now_ns),

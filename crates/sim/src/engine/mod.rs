@@ -26,6 +26,7 @@ use crate::code::order::{Class, Entry, order_key, ranked};
 use crate::state::branches::Branches;
 use crate::state::changes::Changes;
 use crate::state::clients::Clients;
+use crate::state::connections::Connections;
 use crate::state::deferred::Deferred;
 use crate::state::fault_timelines::Lines;
 use crate::state::guards::{COOKIES, Guards};
@@ -156,6 +157,8 @@ pub(crate) struct FeatureStates {
     pub(crate) choices: Vec<Key>,
     pub(crate) warmups: Vec<Warmup>,
     pub(crate) lines: Lines,
+    /// Connections to servers, where they are simulated.
+    pub(crate) connections: Option<Box<Connections>>,
     /// The members of fleets that change.
     pub(crate) changes: Changes,
     /// Consecutive events that no request waited for.
@@ -205,6 +208,7 @@ impl<'a> Engine<'a> {
             choices: code.kinds.nodes.iter().map(|&(_, at, number)| keys.choice_at(at, number)).collect(),
             warmups: vec![Warmup::default(); code.warmup_count as usize],
             lines: Lines::new(code, key),
+            connections: Connections::new(code),
             changes: Changes::new(code, key),
             alone: 0,
         };
@@ -337,10 +341,18 @@ impl<'a> Engine<'a> {
         }
         self.end_checks(now_ns);
         self.finish_marks(now_ns, loses);
+        self.finish_connections(now_ns);
         self.core.ledger.end(self.core.states.slots.len(), now_ns);
         self.carry_entries();
         self.core.ledger.entries = self.core.entered.iter().map(|n| *n as u64).collect();
         Ok(())
+    }
+
+    /// Keeps what was counted of connections.
+    fn finish_connections(&mut self, now_ns: u64) {
+        if let Some(of) = self.features.connections.as_deref_mut() {
+            self.core.ledger.connections = Some(Box::new(of.totals(now_ns)));
+        }
     }
 
     /// Carries entries of members over: they are counted in few bytes, which could overflow.
@@ -391,7 +403,8 @@ impl<'a> Engine<'a> {
         self.core.ledger.ejections = self.features.guards.ejections();
         self.core.ledger.attendance = std::mem::take(&mut self.features.changes.attendance);
         let (at_balancers, in_queues) = (self.left_at_balancers(), self.left_in_queues());
-        let left = Remainder { at_balancers, in_queues, on_the_way: self.core.states.live() };
+        let on_connections = self.features.connections.as_deref().map_or(0, |of| of.pools.requests());
+        let left = Remainder { at_balancers, in_queues, on_connections, on_the_way: self.core.states.live() };
         violations(self.core.code, &self.core.ledger, &left, requests, selected, self.core.code.loses)
     }
 

@@ -71,6 +71,7 @@ impl Engine<'_> {
         let mut births = Vec::new();
         let sights = self.features.changes.step(code, step, now_ns, |birth| births.push(birth));
         births.into_iter().for_each(|birth| self.brings(birth, now_ns));
+        self.connections_see(now_ns);
         for sight in sights {
             let (at_ns, order) =
                 (self.features.changes.sights[sight].at_ns, self.features.changes.sights[sight].order);
@@ -144,6 +145,7 @@ impl Engine<'_> {
         if !is_changed {
             return None;
         }
+        self.connections_see(now_ns);
         self.schedule_check(index, now_ns);
         self.watch(index, now_ns);
         Some(index)

@@ -154,6 +154,9 @@ impl Engine<'_> {
 
     /// Kills the processes of a timeline.
     fn crash(&mut self, line: u32, now_ns: u64) {
+        if let Some(of) = self.features.connections.as_deref_mut() {
+            of.process_ends(self.core.code(), line, now_ns);
+        }
         let mut inside = self.core.inside(line);
         inside.sort_unstable();
         for (_, _, live, tag) in inside {

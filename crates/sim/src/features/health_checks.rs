@@ -233,7 +233,9 @@ impl Engine<'_> {
             | ColdOp::EnterHedge { .. }
             | ColdOp::LeaveHedge { .. }
             | ColdOp::EnterListener { .. }
-            | ColdOp::LeaveListener { .. } => {}
+            | ColdOp::LeaveListener { .. }
+            | ColdOp::TakeConnection { .. }
+            | ColdOp::ReturnConnection { .. } => {}
         }
         true
     }

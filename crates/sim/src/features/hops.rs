@@ -7,8 +7,8 @@
 //! - Given back when cut off: the state outside is restored.
 //! - Draws: the loop of a request among several, by request, way and place.
 
-use crate::code::SlotId;
 use crate::code::order::BRANCH_BITS;
+use crate::code::{MemberId, SlotId};
 use crate::engine::Engine;
 use crate::state::hops::Hop;
 use crate::state::hops::Row;
@@ -19,7 +19,7 @@ use weir_policy::outcome::answered;
 
 impl Engine<'_> {
     /// A request enters a listener behind another.
-    pub(crate) fn enter_hop(&mut self, slot: SlotId, hop: u32, depth: usize) {
+    pub(crate) fn enter_hop(&mut self, slot: SlotId, hop: u32, member: MemberId, depth: usize) {
         let site = self.core.code().hops[hop as usize];
         let met =
             if site.loops == 1 { 0 } else { met(site.loops, self.draw_key(slot, site.key, site.visits)) };
@@ -36,7 +36,8 @@ impl Engine<'_> {
             retries: state.retries,
         };
         hops.rows[slot.index()].push(row);
-        *now = Hop { serial: hops.entered, attempts: scope.rank >> BRANCH_BITS };
+        let instance = member.number_from(site.offset);
+        *now = Hop { serial: hops.entered, attempts: scope.rank >> BRANCH_BITS, instance };
         scope.meets = met as u16;
         state.set_exclude(Exclude::None);
     }

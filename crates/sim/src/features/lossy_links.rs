@@ -183,6 +183,11 @@ impl Engine<'_> {
                 let index = self.instance(slot, &self.core.code().lbs[lb as usize], member);
                 self.leave_guard_line(slot, index, now_ns);
             }
+            Op::Cold(ColdOp::TakeConnection { at }) => {
+                self.connecting_is_cut(slot, at, member, now_ns);
+                let stage = self.core.code().connections.as_deref().map(|of| of.sites[at as usize].stage);
+                stage.into_iter().for_each(|stage| self.count_cut(stage, member, state.mask()));
+            }
             _ => return,
         }
         self.leave_at(slot, pc as u32 | PARKED, member, usize::from(state.depth));

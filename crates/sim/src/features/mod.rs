@@ -5,6 +5,7 @@
 pub(crate) mod branches;
 pub(crate) mod changes;
 pub(crate) mod clients;
+pub(crate) mod connections;
 pub(crate) mod fanout;
 pub(crate) mod fault_timelines;
 pub(crate) mod guards;

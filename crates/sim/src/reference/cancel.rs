@@ -280,8 +280,13 @@ impl Reference<'_> {
         let branch = &self.branches.slots[slot.index()];
         let (phase, selected) = (branch.phase, branch.selected);
         match self.tables.nodes[at.stage as usize].act {
-            Act::Queue { .. } | Act::Share { .. } | Act::Balance { .. } if at.own && phase == Phase::Line => {
+            Act::Queue { .. } | Act::Share { .. } | Act::Balance { .. } | Act::Connect { .. }
+                if at.own && phase == Phase::Line =>
+            {
                 self.leave_line(slot);
+            }
+            Act::Connect { .. } if !at.own || phase == Phase::Inside => {
+                self.return_connection(slot, (at.depth, at.stage), true);
             }
             Act::Queue { queue } if !at.own || phase == Phase::Inside => {
                 self.leave_queue(queue, at.member, selected);

@@ -52,6 +52,7 @@ impl Reference<'_> {
         let mut births = Vec::new();
         let sights = self.changes.step(self.code, step, self.now_ns, |birth| births.push(birth));
         births.into_iter().for_each(|birth| self.brings(birth));
+        self.connections_see();
         for sight in sights {
             let (at_ns, order) = (self.changes.sights[sight].at_ns, self.changes.sights[sight].order);
             match at_ns == self.now_ns {
@@ -114,6 +115,7 @@ impl Reference<'_> {
         if !is_changed {
             return None;
         }
+        self.connections_see();
         self.schedule_check(index);
         self.watch(index);
         Some(index)

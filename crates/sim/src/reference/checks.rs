@@ -102,6 +102,7 @@ impl Reference<'_> {
             | Act::Timeout { .. }
             | Act::Limit { .. }
             | Act::Hedge { .. }
+            | Act::Connect { .. }
             | Act::Hop { .. } => Flow::On,
         }
     }
@@ -157,6 +158,7 @@ impl Reference<'_> {
             | Act::Share { .. }
             | Act::Retry { .. }
             | Act::Flaky { .. }
+            | Act::Connect { .. }
             | Act::Warmup { .. }
             | Act::Timeout { .. }
             | Act::Balance { .. }

@@ -254,6 +254,9 @@ impl Reference<'_> {
             waiting: integrals.iter().map(|i| i.1).collect(),
             most: self.ledger.gauges.iter().map(|g| g.most).collect(),
         };
+        if let Some(of) = self.connections.as_deref_mut() {
+            of.mark(passed, at);
+        }
         if self.clients.passed == 0 {
             self.forget_most();
         }

@@ -319,6 +319,7 @@ impl Reference<'_> {
     /// Kills the processes of a timeline: requests inside are cut off and fail with `reset`, as do those that continued
     /// only because no cancellation reached them.
     fn crash(&mut self, line: u32) {
+        self.connections_end(line);
         if self.cells.branches_inside == 0 {
             return;
         }

@@ -14,6 +14,7 @@ pub(super) struct OuterHop {
     attempts_before: u32,
     meets: u32,
     exclude: Exclude,
+    instance: u32,
 }
 
 impl Reference<'_> {
@@ -28,7 +29,9 @@ impl Reference<'_> {
             attempts_before: branch.attempts_before,
             meets: branch.meets,
             exclude: branch.exclude,
+            instance: branch.instance,
         });
+        branch.instance = branch.member.number_from(site.offset);
         (branch.serial, branch.meets, branch.exclude) = (self.hopped, meets, Exclude::None);
         branch.attempts_before = branch.rank >> BRANCH_BITS;
         Flow::On
@@ -40,6 +43,7 @@ impl Reference<'_> {
         let branch = &mut self.branches.slots[slot.index()];
         (branch.serial, branch.attempts_before) = (outside.serial, outside.attempts_before);
         (branch.meets, branch.exclude) = (outside.meets, outside.exclude);
+        branch.instance = outside.instance;
         (branch.outcome, branch.status) = answered(branch.outcome, branch.status);
         branch.relayed = false;
     }

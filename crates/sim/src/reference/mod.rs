@@ -18,6 +18,7 @@ mod changes;
 mod checks;
 mod choose;
 mod clients;
+mod connections;
 mod faults;
 mod group;
 mod hedges;

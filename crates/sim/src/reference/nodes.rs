@@ -50,6 +50,7 @@ impl Reference<'_> {
             Act::Limit { limit } => self.take_token(slot, limit),
             Act::Hedge { hedge } => self.start_hedge(slot, hedge),
             Act::Hop { hop } => self.enter_hop(slot, hop),
+            Act::Connect { at } => self.come_to_server(slot, at),
         }
     }
 
@@ -112,6 +113,11 @@ impl Reference<'_> {
                 Flow::Out
             }
             Act::Cable { cable } => self.cross(slot, cable, false),
+            Act::Connect { .. } => {
+                let place = (branch.depth, branch.stage);
+                self.return_connection(slot, place, false);
+                Flow::Out
+            }
             Act::Queue { queue } => {
                 let (member, selected) = (branch.member, branch.selected);
                 self.leave_queue(queue, member, selected);

@@ -107,6 +107,7 @@ impl Reference<'_> {
                 let index = self.instance(lb, member);
                 self.balancers[index as usize].line.take_out(&mut self.links, slot.0);
             }
+            Act::Connect { at } => self.connecting_is_cut(slot, at),
             Act::Pass
             | Act::Answer { .. }
             | Act::Rewrite { .. }
@@ -128,6 +129,10 @@ impl Reference<'_> {
 
     /// The longest permitted wait in line has passed.
     pub(super) fn waited_too_long(&mut self, slot: SlotId) -> Flow {
+        let stage = self.branches.slots[slot.index()].stage;
+        if let Act::Connect { at } = self.tables.nodes[stage as usize].act {
+            return self.connection_is_due(slot, at);
+        }
         self.leave_line(slot);
         self.branches.slots[slot.index()].outcome = Some(Kind::Timeout);
         self.note_answer(slot, Some(Kind::Timeout));

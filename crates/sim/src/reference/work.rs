@@ -58,6 +58,7 @@ impl Reference<'_> {
             | Act::Flaky { .. }
             | Act::Warmup { .. }
             | Act::Timeout { .. }
+            | Act::Connect { .. }
             | Act::Balance { .. }
             | Act::Fanout { .. }
             | Act::Choose { .. }

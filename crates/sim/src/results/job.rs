@@ -100,6 +100,7 @@ pub(crate) fn jobs<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<Job<'a>>
         for (point, scenarios) in &points {
             let Some(&scenario) = scenarios.get(name) else { continue };
             let (point, scenario) = point.grown(scenario);
+            let (point, scenario) = point.connected(scenario, options.connections);
             let stretch = if can_stretch(scenario) { options.stretch } else { 1 };
             let requests = options.requests.or(scenario.requests).map(|n| n.saturating_mul(stretch));
             if requests.is_none() && scenario.duration_ns.is_none() {

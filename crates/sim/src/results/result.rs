@@ -3,6 +3,7 @@
 
 use crate::record::Series;
 use crate::record::Typical;
+use crate::results::connections::Connections;
 use std::collections::BTreeMap;
 use weir_plan::{Metric, Value};
 use weir_policy::Kind;
@@ -96,6 +97,8 @@ pub struct ScenarioResult {
     pub curve_all: Vec<AtQuantile>,
     /// The same of those that succeeded.
     pub curve_ok: Vec<AtQuantile>,
+    /// Connections to all servers, where they are simulated.
+    pub connections: Option<Connections>,
     /// One entry per site (or member), in order of the request's path.
     pub nodes: Vec<NodeResult>,
     /// Warnings about figures that would mislead, in words.
@@ -222,6 +225,8 @@ pub struct NodeResult {
     pub spread_max: Option<f64>,
     /// See `spread_min`.
     pub spread_cv: Estimate,
+    /// Connections to its servers, or from its listeners; `None`: it has none, or is neither.
+    pub connections: Option<Connections>,
     /// The values of single replications.
     pub each: ReplicationValues,
 }

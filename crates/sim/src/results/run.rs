@@ -31,6 +31,8 @@ pub struct Options {
     pub threads: usize,
     /// List every member of a site rather than one entry per site.
     pub members: bool,
+    /// Simulate connections to all servers, not only to those whose openings take time.
+    pub connections: bool,
     /// The scenarios to run; empty: all. An unknown name is an error.
     pub scenarios: Vec<String>,
 }

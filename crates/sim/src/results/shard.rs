@@ -42,6 +42,8 @@ struct RunOptions {
     replications: u32,
     requests: Option<u64>,
     members: bool,
+    #[serde(default)]
+    connections: bool,
     scenarios: Vec<String>,
 }
 
@@ -116,6 +118,7 @@ pub fn run_shard(
             replications: options.replications,
             requests: options.requests,
             members: options.members,
+            connections: options.connections,
             scenarios: options.scenarios.clone(),
         },
         plan: String::from_utf8_lossy(&plan.to_json()).into_owned(),
@@ -201,6 +204,7 @@ pub fn merge(parts: Vec<ShardRun>, each: bool) -> Result<Results, NotWhole> {
         requests: asked.requests,
         threads: 1,
         members: asked.members,
+        connections: asked.connections,
         scenarios: asked.scenarios,
     };
     let (stop, silent) = (AtomicBool::new(false), |_: u64, _: u64| {});

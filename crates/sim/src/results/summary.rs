@@ -5,6 +5,7 @@ use crate::account::ledger::{KINDS, Ledger};
 use crate::account::settle::SettlingPoint;
 use crate::code::Code;
 use crate::code::MemberId;
+use crate::results::connections::{self, ConnectionSums};
 use crate::results::expect;
 use crate::results::job::JobOptions;
 use crate::results::latency::{self, LatencySummary, Pooled, ReplicationLatency};
@@ -43,6 +44,8 @@ struct RowSums {
     spread: Option<(f64, f64, f64)>,
     /// Nodes of members that never were.
     vacant: u64,
+    /// Connections to its servers, or of its listeners.
+    connections: Option<Box<ConnectionSums>>,
 }
 
 /// What is kept of a replication.
@@ -73,6 +76,9 @@ pub(crate) struct Replication {
     ejections: u64,
     /// Attempts made only because requests are taken as GET.
     pub as_get: u64,
+    /// Connections to all servers; and how many were opened in the whole run, and were open at the window's end.
+    connections: Option<Box<ConnectionSums>>,
+    pub opened: Option<(u64, u64)>,
     /// Where it settled, if that was requested.
     pub settled: Option<SettlingPoint>,
     /// Broken laws; empty in a sound weir.
@@ -110,6 +116,11 @@ pub(crate) fn replication(
         outages: ledger.outages,
         ejections: ledger.ejections,
         as_get: ledger.as_get,
+        connections: connections::of_scenario(ledger).map(Box::new),
+        opened: ledger
+            .connections
+            .as_deref()
+            .map(|of| (of.run.opened, of.marks[1].groups.first().map_or(0, |all| all.left))),
         settled,
         violations: violations.clone(),
     }
@@ -174,6 +185,7 @@ fn row_sums(code: &Code, row: &Row, ledger: &Ledger, entries: &Entries) -> RowSu
     let variance = if least == most { 0.0 } else { (squares / n.max(1) as f64 - mean * mean).max(0.0) };
     let cv = if mean > 0.0 { variance.sqrt() / mean } else { 0.0 };
     sums.spread = (n > 0).then_some((least as f64, most as f64, cv));
+    sums.connections = connections::of_row(code, ledger, &row.nodes(code)).map(Box::new);
     sums
 }
 
@@ -243,6 +255,12 @@ pub(crate) fn scenario(
         latency_ok,
         curve_all,
         curve_ok,
+        connections: {
+            let sums: Vec<Option<&ConnectionSums>> = runs.iter().map(|r| r.connections.as_deref()).collect();
+            connections::estimated(&sums, &mut |path, f| {
+                over(path, &|r| r.connections.as_deref().and_then(f))
+            })
+        },
         nodes: rows.iter().enumerate().map(|(i, row)| node(point, program, row, i, runs, keep)).collect(),
         warnings: found.warnings,
         needs_times: found.needs_times,
@@ -371,6 +389,13 @@ fn node(
         spread_min: runs.iter().filter_map(|r| r.rows[index].spread).map(|spread| spread.0).reduce(f64::min),
         spread_max: runs.iter().filter_map(|r| r.rows[index].spread).map(|spread| spread.1).reduce(f64::max),
         spread_cv: over("spread.cv", &|r, _| r.spread.map(|spread| spread.2)),
+        connections: {
+            let sums: Vec<Option<&ConnectionSums>> =
+                runs.iter().map(|r| r.rows[index].connections.as_deref()).collect();
+            connections::estimated(&sums, &mut |path, f| {
+                over(path, &|row, _| row.connections.as_deref().and_then(f))
+            })
+        },
         each: each.into_inner(),
     }
 }

@@ -32,6 +32,9 @@ pub(crate) struct Changes {
     pub to_come: u32,
     /// When members were there.
     pub attendance: Attendance,
+    /// Members that have left, and what balancers have seen since connections were told: kept where there are any.
+    pub left: Vec<Member>,
+    pub seen: Vec<(u32, Move)>,
 }
 
 /// The members of a fleet.
@@ -77,6 +80,8 @@ impl Changes {
             missed: tables.map_or_else(Vec::new, |tables| vec![Vec::new(); tables.views.len()]),
             to_come: 0,
             attendance: Attendance::default(),
+            left: Vec::new(),
+            seen: Vec::new(),
         }
     }
 
@@ -117,6 +122,15 @@ impl Changes {
             }
         };
         self.note_missed(tables, &moves);
+        if code.connections.is_some() {
+            let left = |of: &Move| match *of {
+                Move::Remove(member) => {
+                    (self.attendance.spans.get(&member)?.left_ns <= now_ns).then_some(member)
+                }
+                Move::Add(_) => None,
+            };
+            self.left.extend(moves.iter().filter_map(left));
+        }
         self.show(code, tables, fleet, step, &moves, now_ns);
         known..self.sights.len()
     }

@@ -42,4 +42,11 @@ pub(crate) enum HoldKind {
     Lost {
         stage: StageId,
     },
+    /// It opens a connection, or waits for one.
+    Connecting {
+        at: u32,
+    },
+    Connection {
+        conn: u32,
+    },
 }

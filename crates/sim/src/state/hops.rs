@@ -11,6 +11,8 @@ pub(crate) struct Hop {
     pub serial: u32,
     /// Attempts that its request had begun by then.
     pub attempts: u32,
+    /// The listener, as an instance that has connections; 0: none yet.
+    pub instance: u32,
 }
 
 /// The state outside of a listener, and where that hop ends.
@@ -86,6 +88,11 @@ impl Hops {
             at > depth || at == depth && row.end <= pc
         };
         rows.iter().rev().take_while(behind).last().map_or(now, |row| row.meets)
+    }
+
+    /// The instance whose connections a request uses.
+    pub fn instance(&self, slot: SlotId) -> u32 {
+        if self.kept { self.now[slot.index()].instance } else { 0 }
     }
 
     /// The attempts that a request had begun before it was a new one.

@@ -7,6 +7,7 @@ pub(crate) mod branches;
 pub(crate) mod change_events;
 pub(crate) mod changes;
 pub(crate) mod clients;
+pub(crate) mod connections;
 pub(crate) mod deferred;
 pub(crate) mod fault_timelines;
 pub(crate) mod guards;

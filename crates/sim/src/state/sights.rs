@@ -103,9 +103,17 @@ impl Changes {
             // An ejection from before a list says nothing of members that this list withdraws.
             to.upstream.take_transitions().for_each(drop);
         }
-        let site = &tables.views[*view as usize];
+        let view = *view;
         let moves = self.take_news(sight, now_ns);
-        to.apply(code, site, &moves, now_ns)
+        self.note_seen(code, view, &moves);
+        to.apply(code, &tables.views[view as usize], &moves, now_ns)
+    }
+
+    /// Notes what a balancer has seen, where it has connections.
+    fn note_seen(&mut self, code: &Code, view: u32, moves: &[Move]) {
+        if code.connections.is_some() {
+            self.seen.extend(moves.iter().map(|of| (view, *of)));
+        }
     }
 
     /// What a sight changes of a balancer's targets.
@@ -191,6 +199,7 @@ impl Changes {
                 self.lists[view as usize].fail(member, now_ns, &mut moves);
             }
         }
+        self.note_seen(code, view, &moves);
         Seer::Guarded(to).apply(code, site, &moves, now_ns)
     }
 
@@ -199,6 +208,7 @@ impl Changes {
         let Some(tables) = code.changes.as_deref() else { return false };
         let mut moves = Vec::new();
         self.lists[view as usize].end_grace(now_ns, &mut moves);
+        self.note_seen(code, view, &moves);
         to.apply(code, &tables.views[view as usize], &moves, now_ns)
     }
 

@@ -87,7 +87,7 @@ pub(crate) struct Arg {
     pub(crate) name: &'static str,
     /// The values it accepts, with their unit: `a duration`, `1 or more`.
     pub(crate) takes: &'static str,
-    /// Whether it must, may or cannot yet be given.
+    /// Whether it must or may be given.
     pub(crate) need: Need,
     /// Its purpose.
     pub(crate) meaning: &'static str,
@@ -101,14 +101,6 @@ pub(crate) enum Need {
     Optional(&'static str),
     /// It may be given; these words describe the meaning of leaving it out.
     Depends(&'static str),
-    /// It belongs to `docs/spec/language.md#functions` and is not built yet: only its default is taken.
-    Later(Unbuilt),
-}
-
-/// The default of an argument that is not built yet.
-#[derive(Clone, Copy)]
-pub(crate) enum Unbuilt {
-    None,
 }
 
 /// An argument that must be given.
@@ -134,11 +126,6 @@ pub(crate) const fn maybe(
     meaning: &'static str,
 ) -> Arg {
     Arg { name, takes, need: Need::Depends(otherwise), meaning }
-}
-
-/// An argument that is not built yet.
-pub(crate) const fn later(name: &'static str, default: Unbuilt, meaning: &'static str) -> Arg {
-    Arg { name, takes: "not built yet", need: Need::Later(default), meaning }
 }
 
 /// The name that every node takes.

@@ -10,7 +10,7 @@ pub use figures::{FIGURES, Figure};
 pub use kinds::{KindEntry, kinds};
 pub use warnings::warnings;
 
-use crate::nodes::{self, Arg, Need, Unbuilt};
+use crate::nodes::{self, Arg, Need};
 use weir_plan::suggest;
 
 /// A function.
@@ -58,8 +58,6 @@ pub enum Fallback {
     Value(&'static str),
     /// The meaning in words.
     Words(&'static str),
-    /// It cannot be given yet.
-    NotBuilt,
 }
 
 /// All functions, in the order of the registry.
@@ -95,7 +93,6 @@ fn argument(a: &'static Arg, shared: bool) -> Argument {
         Need::Required => Fallback::Required,
         Need::Optional(value) => Fallback::Value(value),
         Need::Depends(words) => Fallback::Words(words),
-        Need::Later(Unbuilt::None) => Fallback::NotBuilt,
     };
     Argument { name: a.name, takes: a.takes, otherwise, meaning: a.meaning, shared }
 }
@@ -110,7 +107,6 @@ impl Entry {
                 Fallback::Required => parts.push(a.name.to_owned()),
                 Fallback::Value(value) => parts.push(format!("{}={value}", a.name)),
                 Fallback::Words(_) => parts.push(format!("{}=", a.name)),
-                Fallback::NotBuilt => {}
             }
         }
         if self.arguments.iter().any(|a| a.shared) {

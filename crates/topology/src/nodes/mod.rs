@@ -55,9 +55,7 @@ mod when;
 
 pub(crate) use expect::check as check_expectations;
 
-pub(crate) use crate::language::function::{
-    Arg, Description, Function, Group, NAME, Need, Unbuilt, later, may, maybe, need,
-};
+pub(crate) use crate::language::function::{Arg, Description, Function, Group, NAME, Need, may, maybe, need};
 
 /// Every function, built or known by name only.
 static ALL: &[&[Function]] = &[

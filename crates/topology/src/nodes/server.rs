@@ -1,7 +1,7 @@
 //! `server(name="server", addr=None, model=None, protocol="auto"|"h1", connect_timeout=1*s, ...)`: where a request
 //! ends.
 
-use super::{Description, Function, Group, Unbuilt, examples, later, may};
+use super::{Description, Function, Group, examples, may};
 use crate::language::call::{Call, Outcome};
 use crate::language::value::{DistValue, DurationValue, NodeValue, Poison, TlsClientValue};
 use starlark::values::ValueLike;
@@ -55,7 +55,13 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         ),
         may("body_timeout", "a duration or None", "60*s", "silence between two bytes of a body"),
         may("idle_timeout", "a duration or None", "4*s", "how long an idle connection is kept"),
-        later("connect", Unbuilt::None, "how long a new connection takes in simulation"),
+        may(
+            "connect",
+            "a distribution or None",
+            "None",
+            "how long a new connection takes in a simulation, which has connections then",
+        ),
+        may("connect_cost", "a duration", "0*s", "the server's work for a new connection in a simulation"),
         may("max_age", "a duration or None", "None", "how old a connection may get"),
         may("max_requests", "1 or more, or None", "None", "requests on one connection, at most"),
         may(
@@ -95,6 +101,11 @@ fn origin(call: &mut Call<'_, '_, '_, '_>, addr: Option<&str>) -> Origin {
         idle_timeout_ns: call.limit_or("idle_timeout", plain.idle_timeout_ns),
         max_age_ns: call.limit("max_age"),
         max_requests: call.most_or("max_requests", None),
+        connect: match call.is_none("connect") {
+            true => None,
+            false => call.dist("connect"),
+        },
+        connect_cost_ns: call.duration("connect_cost").unwrap_or(0),
         send_proxy: match call.is_none("send_proxy") {
             true => None,
             false => call.choice("send_proxy", &[("v1", Some(SendProxy::V1)), ("v2", Some(SendProxy::V2))]),
@@ -110,7 +121,8 @@ fn origin(call: &mut Call<'_, '_, '_, '_>, addr: Option<&str>) -> Origin {
             "write `protocol=\"h1\"`, or leave `send_proxy` out",
         );
     }
-    if addr.is_none() && origin != plain {
+    let served = Origin { connect: None, connect_cost_ns: 0, ..origin.clone() };
+    if addr.is_none() && served != plain {
         call.warn(
             "arguments about connections have no effect on this `server`: without `addr` weir answers itself",
             "give it an `addr`, or leave them out",

@@ -39,6 +39,7 @@ pub(super) const PLAN: Layout = Layout {
             &["duration", "http", "address", "graph"],
         ),
         room("fleets", "the members of fleets, and what changes them", &["graph", "ranges"]),
+        room("insert", "nodes that no file has, put before others", &["graph"]),
         room("hash", "the hash over a plan's meaning", &["listen", "graph", "fleets"]),
         room(
             "validate",
@@ -81,6 +82,11 @@ pub(super) const PLAN: Layout = Layout {
             "serving",
             "what each node is when it is served",
             &["diagnostic", "address", "tls", "graph", "layers", "circles", "unmatched"],
+        ),
+        room(
+            "connections",
+            "connections to servers, simulated: nodes before these",
+            &["listen", "graph", "reach", "insert", "serving"],
         ),
         room(
             "warn",

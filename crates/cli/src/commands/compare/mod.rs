@@ -125,6 +125,7 @@ fn side(args: &Compare, known: Input, stop: &AtomicBool) -> Result<Side, Failure
         requests: args.requests,
         threads: args.threads.map_or_else(sim::cores, usize::from),
         members: false,
+        connections: false,
         scenarios: args.scenarios.clone(),
     };
     let wants = Extras { each: true, precision: None };

@@ -45,7 +45,6 @@ fn described(a: &Argument) -> String {
         Fallback::Required => (a.name.to_owned(), " (required)".to_owned()),
         Fallback::Value(value) => (format!("{}={value}", a.name), String::new()),
         Fallback::Words(words) => (a.name.to_owned(), format!(" (otherwise {words})")),
-        Fallback::NotBuilt => (a.name.to_owned(), String::new()),
     };
     let head = wrapped(&format!("{shown}: {}{note}", a.takes), WIDTH, 4);
     format!("  {}\n{}\n", head.trim_start(), wrapped(a.meaning, WIDTH, 6))

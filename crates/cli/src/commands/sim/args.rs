@@ -58,6 +58,9 @@ pub(crate) struct Sim {
 /// The options of `weir sim` besides what to simulate.
 #[derive(Args, Debug)]
 pub(crate) struct Laboratory {
+    /// Simulate connections to all servers, also where the file has no `connect=`
+    #[arg(long)]
+    pub(crate) connections: bool,
     /// In JSON, also give each estimate's values by replication
     #[arg(long)]
     pub(crate) each: bool,

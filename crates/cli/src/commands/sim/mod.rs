@@ -146,6 +146,7 @@ fn options(args: &Sim) -> Options {
         requests: args.requests,
         threads: args.threads.map_or_else(cores, usize::from),
         members: args.view.nodes == Some(Nodes::All),
+        connections: args.laboratory.connections,
         scenarios: args.scenarios.clone(),
     }
 }

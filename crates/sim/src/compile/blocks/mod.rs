@@ -259,7 +259,7 @@ impl<'a> Layout<'a> {
 /// Things that nest.
 #[derive(Clone, Copy, PartialEq)]
 enum Nested {
-    /// Balancers and calls: a frame each.
+    /// Balancers, calls and connections: a frame each.
     Frames,
     Retries,
     Limits,

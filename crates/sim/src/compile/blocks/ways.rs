@@ -59,6 +59,7 @@ impl Layout<'_> {
                 Spec::Retry(_) => of == Nested::Retries,
                 Spec::Timeout { time_ns: Some(_) } => of == Nested::Limits,
                 Spec::Faulty(fault) => of == Nested::Limits && fault.mode == Mode::Crash,
+                Spec::Connection(_) => frames,
                 _ => false,
             };
             behind[id] = u32::from(counted)

@@ -187,6 +187,8 @@ impl Engine<'_> {
             HoldKind::Picked { .. }
             | HoldKind::GuardLine { .. }
             | HoldKind::Sent { .. }
+            | HoldKind::Connecting { .. }
+            | HoldKind::Connection { .. }
             | HoldKind::Lost { .. } => false,
         }
     }
@@ -223,6 +225,8 @@ impl Engine<'_> {
                 self.leave_guard_line(slot, index, now_ns);
             }
             HoldKind::Lost { stage } => self.charge(slot, stage, member, now_ns),
+            HoldKind::Connecting { at } => self.connecting_is_cut(slot, at, member, now_ns),
+            HoldKind::Connection { conn } => self.return_connection(conn, now_ns, true),
             HoldKind::Sent { lb, ticket, late } => {
                 let index = self.instance_of(slot, lb, hold);
                 self.guard_is_cut(index, ticket, late, now_ns);
@@ -274,8 +278,16 @@ impl Engine<'_> {
             let outermost = depth == usize::from(limit.depth);
             let at = code.gives_back[pc];
             if at != NOT && !(outermost && at >= limit.end) {
-                if let Op::LeaveQueue { queue } = code.steps[at as usize].op {
-                    holds.push(Hold { what: HoldKind::Slot { queue }, member, pc: at, depth });
+                match code.steps[at as usize].op {
+                    Op::LeaveQueue { queue } => {
+                        holds.push(Hold { what: HoldKind::Slot { queue }, member, pc: at, depth });
+                    }
+                    Op::Cold(ColdOp::ReturnConnection { .. }) => {
+                        depth -= 1;
+                        let [conn, ..] = self.core.states.frame(slot, depth);
+                        holds.push(Hold { what: HoldKind::Connection { conn }, member, pc: at, depth });
+                    }
+                    _ => {}
                 }
                 pc = at as usize + 1;
                 continue;
@@ -300,6 +312,9 @@ impl Engine<'_> {
             }
             Op::Cold(ColdOp::AskGuard { lb }) if waits => {
                 (Some((HoldKind::GuardLine { lb }, pc as u32 - 1)), pc - 1)
+            }
+            Op::Cold(ColdOp::TakeConnection { at }) if waits => {
+                (Some((HoldKind::Connecting { at }, pc as u32 - 1)), pc - 1)
             }
             Op::EnterShare { share } if waits => (Some((HoldKind::ShareLine { share }, pc as u32)), pc),
             Op::EnterShare { share } => (Some((HoldKind::Share { share }, pc as u32)), pc),

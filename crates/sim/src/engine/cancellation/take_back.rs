@@ -43,6 +43,10 @@ impl Engine<'_> {
             Op::EnterQueue { queue } => (code.queues[queue as usize].stage, state.pc & LINE != 0),
             Op::Cold(ColdOp::AskGuard { lb }) if state.pc & LINE != 0 => (code.lbs[lb as usize].stage, true),
             Op::EnterShare { share } => (code.shares[share as usize].stage, true),
+            Op::Cold(ColdOp::TakeConnection { at }) if state.pc & LINE != 0 => {
+                let Some(tables) = code.connections.as_deref() else { return };
+                (tables.sites[at as usize].stage, true)
+            }
             op => match self.lost_at(op) {
                 Some((stage, in_vain)) => {
                     inwards = in_vain;

@@ -104,6 +104,10 @@ impl Engine<'_> {
         if let Op::Cold(ColdOp::AskGuard { lb }) = self.core.code.steps[enter].op {
             return self.wait_for_target_no_longer(slot, lb, member, now_ns);
         }
+        if let Op::Cold(ColdOp::TakeConnection { at }) = self.core.code.steps[enter].op {
+            self.connection_is_due(slot, at, member, now_ns);
+            return false;
+        }
         let Op::EnterQueue { queue } = self.core.code.steps[enter].op else { return false };
         let site = &self.core.code.queues[queue as usize];
         self.leave_line(slot, queue, member, now_ns);

@@ -117,6 +117,8 @@ pub(super) struct Branch {
     pub ranks: u32,
     /// The event loop of its request.
     pub meets: u32,
+    /// The instance whose connections it uses.
+    pub instance: u32,
     /// Which entry of an inner listener it is behind (0: none), and the attempts that had begun by then.
     pub serial: u32,
     pub attempts_before: u32,
@@ -226,6 +228,7 @@ const NEW: Branch = Branch {
     rank: 1,
     ranks: RANKS,
     meets: 0,
+    instance: 0,
     serial: 0,
     attempts_before: 0,
     shape: 0,

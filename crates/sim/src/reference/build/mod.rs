@@ -6,6 +6,7 @@ mod sites;
 use crate::code::MemberId;
 use crate::code::StageId;
 use crate::code::changes::{Birth, ChangeTables};
+use crate::code::connections::{ConnectionSite, ConnectionTables};
 use crate::code::{Code, NOT};
 use crate::compile::blocks::{Draft, End, Layout, MOST, inside, offset, spare};
 use crate::compile::loops::Loops;
@@ -14,9 +15,10 @@ use weir_model::draws::of_place as purpose;
 use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
 use weir_model::{concurrent, warmup};
+use weir_plan::connections::named_server;
 use weir_plan::processes::process_of;
 use weir_plan::rewriting::Kinds;
-use weir_plan::{Clock, Edge, Faulty, Line, Mode, Scenario, Spec};
+use weir_plan::{Clock, Connecting, Edge, Faulty, Line, Mode, Scenario, Spec};
 use weir_policy::Kind;
 
 pub(crate) use sites::*;
@@ -34,6 +36,7 @@ pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Resul
     let kinds =
         Kinds::new(layout.point, scenario).ok_or("there are too many kinds of requests to simulate")?;
     let (process_of, pause_lines) = (process_of(layout.point), BTreeMap::new());
+    let connections = ConnectionTables::new(tables.loops.outermost, tables.loops.first);
     let mut b = Builder {
         layout,
         code,
@@ -47,6 +50,7 @@ pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Resul
         scenario,
         kinds,
         born: Vec::new(),
+        connections,
     };
     b.mix();
     b.place_blocks()?;
@@ -55,6 +59,7 @@ pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Resul
     b.find_restarts();
     b.find_outside();
     b.find_births();
+    b.find_connections();
     let Builder { layout, mut code, mut tables, .. } = b;
     let lists: Vec<u32> =
         tables.group_lists.iter().copied().chain(tables.choice_nodes.iter().map(|c| c.0)).collect();
@@ -86,6 +91,7 @@ pub(super) struct Builder<'a> {
     pub(super) kinds: Kinds,
     /// What begins with a node, where it joins during the run.
     born: Vec<(u32, Birth)>,
+    connections: ConnectionTables,
 }
 
 impl Builder<'_> {
@@ -139,7 +145,8 @@ impl Builder<'_> {
             Spec::Listen(_) if self.tables.loops.outermost == draft.nodes[position].first().copied() => {
                 Act::Pass
             }
-            Spec::Listen(listen) => self.hop(listen.loops.unwrap_or(1), place),
+            Spec::Listen(listen) => self.hop(listen.loops.unwrap_or(1), place, draft, position),
+            Spec::Connection(connecting) => self.connection(stage, connecting, draft, position),
             Spec::Rewrite(_) => self.rewrite(spec),
             Spec::Redirect { status, .. } | Spec::Respond { status, .. } => Act::Answer { status: *status },
             Spec::Timeout { time_ns: Some(ns) } => Act::Timeout { ns: *ns },
@@ -188,9 +195,52 @@ impl Builder<'_> {
         }
     }
 
-    fn hop(&mut self, loops: u32, place: u32) -> Act {
+    fn connection(&mut self, stage: StageId, spec: &Connecting, draft: &Draft, position: usize) -> Act {
+        let nodes = &draft.nodes[position];
+        let server = nodes.first().and_then(|node| named_server(self.layout.point, *node));
+        let Some(server) = server else { return Act::Pass };
+        let key = self.key(purpose::CONNECT, self.layout.place(server)).key;
+        let offset = self.connections.add_servers(&self.layout, spec, nodes, draft.base);
+        self.layout.add_refusals(&mut self.code, stage, draft);
+        self.connections.sites.push(ConnectionSite {
+            connect: Sampler::new(&spec.connect),
+            timeout_ns: spec.timeout_ns.unwrap_or(u64::MAX),
+            age_ns: spec.limits.age_ns,
+            key,
+            visits: None,
+            offset,
+            stage,
+            skip: NOT,
+        });
+        Act::Connect { at: self.connections.sites.len() as u32 - 1 }
+    }
+
+    /// Finds what follows from all servers and listeners.
+    fn find_connections(&mut self) {
+        let mut lines = BTreeMap::new();
+        for stage in 0..self.code.stages.len() {
+            let Act::Fault { fault } = self.tables.nodes[stage].act else { continue };
+            let site = &self.tables.faults[fault as usize];
+            let stage = &self.code.stages[stage];
+            let base = self.code.blocks[stage.block as usize].base;
+            for (&node, member) in stage.nodes.iter().zip((base..).map(MemberId)) {
+                let line = self.tables.fault_lines[member.index_from(site.offset)];
+                if site.mode == Mode::Crash && self.tables.lines[line as usize].eager_crash {
+                    lines.insert(node, line);
+                }
+            }
+        }
+        let mut connections = std::mem::take(&mut self.connections);
+        if !connections.sites.is_empty() {
+            connections.finish(&self.layout, &self.code, &lines);
+            self.code.connections = Some(Box::new(connections));
+        }
+    }
+
+    fn hop(&mut self, loops: u32, place: u32, draft: &Draft, position: usize) -> Act {
         let key = self.key(purpose::HOP, place);
-        self.tables.hops.push(HopSite { loops, key });
+        let offset = self.connections.add_instances(&draft.nodes[position], loops, draft.base);
+        self.tables.hops.push(HopSite { loops, key, offset });
         Act::Hop { hop: self.tables.hops.len() as u32 - 1 }
     }
 
@@ -314,6 +364,7 @@ impl Builder<'_> {
         self.tables.servers.iter_mut().for_each(|s| give(&mut s.work.key));
         self.tables.flaky.iter_mut().for_each(|f| give(&mut f.key));
         self.tables.hops.iter_mut().for_each(|h| give(&mut h.key));
+        self.connections.sites.iter_mut().for_each(|c| c.visits = counters[c.key as usize]);
         for cable in &mut self.tables.cables {
             for key in [&mut cable.out.key, &mut cable.back.key, &mut cable.lost_out, &mut cable.lost_back] {
                 give(key);

@@ -56,6 +56,8 @@ pub(crate) enum Act {
     Hedge { hedge: u32 },
     /// Enters a listener behind another.
     Hop { hop: u32 },
+    /// Takes a connection to a server, or opens it.
+    Connect { at: u32 },
 }
 
 /// Where a request goes behind a stage.
@@ -139,6 +141,8 @@ pub(crate) struct ShareSite {
 pub(crate) struct HopSite {
     pub loops: u32,
     pub key: DrawKey,
+    /// Member to instance, for connections.
+    pub offset: u32,
 }
 
 #[derive(Clone, Debug)]

@@ -12,11 +12,13 @@ use crate::reference::clients::Clients;
 use crate::reference::faults::Cells;
 use crate::reference::servers::Server;
 use crate::state::changes::Changes;
+use crate::state::connections::Connections;
 use crate::state::guards::COOKIES;
 use crate::state::meter::Meter;
 use crate::state::pending::Pending;
 use crate::state::probes::Probes;
 use crate::state::work_left::WorkLeft;
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use weir_model::concurrent::Jobs;
 use weir_model::draws::purpose;
@@ -70,6 +72,8 @@ impl<'a> Reference<'a> {
             cells: Cells::default(),
             warmups: vec![Warmup::default(); tables.warmup_count as usize],
             changes: Changes::new(code, key),
+            connections: Connections::new(code),
+            conns: BTreeMap::new(),
             holds: Vec::new(),
             spare_holds: Vec::new(),
             backoffs: tables.retry_nodes.iter().map(backoff).collect(),

@@ -114,7 +114,8 @@ impl Reference<'_> {
         self.ledger.outages = flips.map(|flips| flips.div_ceil(2)).sum();
         self.ledger.ejections = self.balancers.iter().map(|lb| lb.upstream.health().ejections()).sum();
         let (at_balancers, in_queues) = (self.left_at_balancers(), self.left_in_queues());
-        let left = Remainder { at_balancers, in_queues, on_the_way: self.branches.live };
+        let on_connections = self.connections.as_deref().map_or(0, |of| of.pools.requests());
+        let left = Remainder { at_balancers, in_queues, on_connections, on_the_way: self.branches.live };
         violations(self.code, &self.ledger, &left, requests, selected, self.tables.loses)
     }
 

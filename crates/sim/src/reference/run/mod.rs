@@ -20,10 +20,12 @@ use crate::code::bounds::{Cut, HORIZON_NS, MOST_AT_ONCE};
 use crate::code::order::{Class, Entry, order_key, ranked};
 use crate::code::{MemberId, SlotId};
 use crate::state::changes::Changes;
+use crate::state::connections::Connections;
 use crate::state::meter::Meter;
 use crate::state::pending::Pending;
 use crate::state::probes::Probes;
 use crate::state::work_left::WorkLeft;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_model::concurrent::Jobs;
 use weir_model::faulty::Faulty;
@@ -150,6 +152,9 @@ pub(crate) struct Reference<'a> {
     pub(super) warmups: Vec<Warmup>,
     /// The members of fleets that change.
     pub(super) changes: Changes,
+    /// Connections to servers, where they are simulated; by slot, depth and stage those that branches have.
+    pub(super) connections: Option<Box<Connections>>,
+    pub(super) conns: BTreeMap<(u32, u16, u32), u32>,
     /// Balancer, loop and target of each count that is held.
     pub(super) holds: Vec<(u32, u32, TargetId)>,
     pub(super) spare_holds: Vec<u32>,
@@ -236,6 +241,9 @@ impl<'a> Reference<'a> {
         let loses = self.tables.loses && self.branches.live > self.checks_live;
         self.give_up();
         self.finish_marks(loses);
+        if let Some(of) = self.connections.as_deref_mut() {
+            self.ledger.connections = Some(Box::new(of.totals(self.now_ns)));
+        }
         self.ledger.end(self.branches.slots.len(), self.now_ns);
         Ok(())
     }

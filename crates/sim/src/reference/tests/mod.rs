@@ -125,6 +125,7 @@ fn options() -> Options {
         requests: None,
         threads: 1,
         members: false,
+        connections: false,
         scenarios: Vec::new(),
     }
 }

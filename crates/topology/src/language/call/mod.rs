@@ -1,7 +1,7 @@
 //! A call of a function of the language: its arguments by name, findings at its place, nodes made at its site.
 
 use crate::language::context::{Context, here, innermost};
-use crate::language::function::{Arg, Function, Need, Unbuilt};
+use crate::language::function::{Arg, Function, Need};
 use crate::language::value::{NodeValue, Poison, stop};
 use crate::places::NamePosition;
 use starlark::codemap::FileSpan;
@@ -224,13 +224,6 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
                         self.signature(),
                     );
                 }
-                (Need::Later(default), Some(value)) if !is_default(*default, value) => {
-                    let help = format!("leave `{}` out", arg.name);
-                    self.wrong_but(
-                        format!("the argument `{}` of `{}` is not built yet", arg.name, function.name),
-                        help,
-                    );
-                }
                 (_, Some(value)) if value.downcast_ref::<Poison>().is_some() => self.failed = true,
                 _ => {}
             }
@@ -256,23 +249,15 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
         }
     }
 
-    /// `write retry(attempts, node, on=, ...)`: what can be given today.
+    /// `write retry(attempts, node, on=, ...)`.
     fn signature(&self) -> String {
         let mut parts = Vec::new();
         for arg in self.args() {
             match arg.need {
                 Need::Required => parts.push(arg.name.to_owned()),
                 Need::Optional(_) | Need::Depends(_) => parts.push(format!("{}=", arg.name)),
-                Need::Later(_) => {}
             }
         }
         format!("write `{}({})`", self.function.name, parts.join(", "))
-    }
-}
-
-/// Whether a value is the default of an argument that is not built yet.
-fn is_default(default: Unbuilt, value: Value<'_>) -> bool {
-    match default {
-        Unbuilt::None => value.is_none(),
     }
 }

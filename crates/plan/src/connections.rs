@@ -1,0 +1,82 @@
+//! Connections to servers in a simulation: before each server that has them is a node that takes one, or opens it.
+//!
+//! A server with an address needs one where a request comes to it; one without, where a request has passed the last balancer
+//! or listener before it, as when weir itself answers in its place ([`crate::serving`]).
+
+use crate::graph::WithConnections;
+use crate::insert::before;
+use crate::listen::Connecting;
+use crate::reach::Reach;
+use crate::serving::servers;
+use crate::{Edge, NodeId, Point, Scenario, Spec};
+use std::sync::OnceLock;
+
+/// The `def` of the place of such a node: no file can have it.
+pub const DEF: &str = "<connections>";
+
+impl Point {
+    /// The point with the connections of a scenario's servers, and the scenario in it; the same where it has none. `all`: each
+    /// server has them. The point has every member that ever is ([`Point::grown`]).
+    pub fn connected<'p>(&'p self, scenario: &'p Scenario, all: bool) -> (&'p Point, &'p Scenario) {
+        let is_wanted = |spec: &Spec| matches!(spec, Spec::Server { origin, .. } if origin.connect.is_some());
+        if !all && !self.specs.iter().any(is_wanted) {
+            return (self, scenario);
+        }
+        let connected = || {
+            let at = self.scenarios.iter().position(|s| s.name == scenario.name)?;
+            let connected = self.connected.with(all).get_or_init(|| Box::new(connect(self, all)));
+            let point = connected.point(self, at)?;
+            Some((point, point.scenarios.get(at)?))
+        };
+        connected().unwrap_or((self, scenario))
+    }
+}
+
+impl WithConnections {
+    /// The point of a scenario; `None`: it has no connections.
+    fn point(&self, plain: &Point, at: usize) -> Option<&Point> {
+        let nodes = self.nodes.get(at).filter(|nodes| !nodes.is_empty())?;
+        match self.shares.get(at)? {
+            true => self.shared.as_ref(),
+            false => Some(self.own.get(at)?.get_or_init(|| before(plain, nodes, DEF).point)),
+        }
+    }
+}
+
+fn connect(point: &Point, all: bool) -> WithConnections {
+    let roots: Vec<NodeId> = point.scenarios.iter().map(|scenario| scenario.root).collect();
+    let connection = |id: NodeId| {
+        let Some(Spec::Server { origin, .. }) = point.spec(named_server(point, id)?) else { return None };
+        Some((id, Spec::Connection(Box::new(Connecting::new(origin, all)?))))
+    };
+    let nodes: Vec<Vec<(NodeId, Spec)>> = servers(point, &roots)
+        .into_iter()
+        .map(|ids| ids.into_iter().filter_map(connection).collect())
+        .collect();
+    let mut any: Vec<(NodeId, Spec)> = nodes.iter().flatten().cloned().collect();
+    any.sort_by_key(|(id, _)| *id);
+    any.dedup_by_key(|(id, _)| *id);
+    let is_any = |id: &&NodeId| any.binary_search_by_key(*id, |(id, _)| *id).is_ok();
+    let shares = |(root, own): (&NodeId, &Vec<(NodeId, Spec)>)| {
+        Reach::new(point, *root).ids().iter().filter(is_any).count() == own.len()
+    };
+    let shares: Vec<bool> = roots.iter().zip(&nodes).map(shares).collect();
+    let shared = (!any.is_empty()).then(|| before(point, &any, DEF).point);
+    WithConnections { own: nodes.iter().map(|_| OnceLock::new()).collect(), nodes, shared, shares }
+}
+
+/// The server that begins at a node: the first one that a request comes to there.
+pub fn named_server(point: &Point, first: NodeId) -> Option<NodeId> {
+    let mut stack = vec![first];
+    while let Some(id) = stack.pop() {
+        if matches!(point.spec(id), Some(Spec::Server { .. })) {
+            return Some(id);
+        }
+        match point.nodes.get(id as usize)?.to {
+            Edge::None => {}
+            Edge::Node(next) => stack.push(next),
+            Edge::List(list) => stack.extend(point.lists.get(list as usize)?.iter().rev()),
+        }
+    }
+    None
+}

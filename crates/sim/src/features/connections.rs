@@ -1,0 +1,219 @@
+//! Connections to servers: a request takes one where it comes to a server, opens it, or waits for it.
+//!
+//! - In virtual time: what opening takes, by the request that opens; others wait for it by HTTP/2. Which connection is taken,
+//!   and when each ends, is decided in [`weir_model::connections`].
+//! - Given back when cut off: the connection, which ends by HTTP/1.1; whoever opened one opens none, and the next who waits for
+//!   it does.
+//! - Draws: how long an opening takes, and how old the connection may become, by request, way and place of the server.
+
+use crate::code::order::Entry;
+use crate::code::{MemberId, SlotId};
+use crate::engine::{END_OF_TIME, Engine};
+use crate::state::connections::{Connections, Opening};
+use crate::state::request_state::LINE;
+use weir_model::connections::{Come, ConnId, Pair};
+use weir_policy::{Kind, Outcome};
+
+/// The number of a request that has no connection: its server's process is down.
+pub(crate) const NO_CONNECTION: u32 = u32::MAX;
+
+/// Whether a request that ends so has broken off its exchange.
+pub(crate) fn breaks_off(outcome: Outcome) -> bool {
+    outcome
+        .is_some_and(|kind| matches!(kind, Kind::Cancelled | Kind::Reset | Kind::ConnectFailed | Kind::Lost))
+}
+
+impl Engine<'_> {
+    /// A request comes to a server; false: it waits for a connection.
+    pub(crate) fn take_connection(
+        &mut self,
+        slot: SlotId,
+        at: u32,
+        pc: usize,
+        member: MemberId,
+        depth: usize,
+        now_ns: u64,
+    ) -> bool {
+        let Some(tables) = self.core.code().connections.as_deref() else { return true };
+        let server = tables.server(at, member);
+        let (instance, on) = (self.features.hops.instance(slot), u32::from(self.core.scope(slot).meets));
+        let is_down = self.is_process_down(server);
+        let Some(of) = self.features.connections.as_deref_mut() else { return true };
+        let row = of.pools.row(Pair { instance, on, server });
+        match of.pools.come(row, slot.0, now_ns) {
+            Come::Takes(ConnId(conn)) => {
+                self.goes_by(slot, conn);
+                return true;
+            }
+            Come::Opens if is_down => {
+                of.pools.next_to_fail(row);
+                self.goes_by(slot, NO_CONNECTION);
+                return true;
+            }
+            Come::Opens => {
+                of.begin(slot, Opening { row, fails: false, sooner_ns: 0 });
+                if self.opens(slot, at, now_ns) {
+                    self.is_open(slot, at, now_ns);
+                    return true;
+                }
+            }
+            Come::Waits => of.begin(slot, Opening { row, fails: false, sooner_ns: 0 }),
+        }
+        self.charge(slot, tables.sites[at as usize].stage, member, now_ns.wrapping_neg());
+        self.leave_at(slot, (pc as u32 + 1) | LINE, member, depth);
+        false
+    }
+
+    /// Whether a process on the way to a server is down.
+    fn is_process_down(&self, server: u32) -> bool {
+        let tables = self.core.code().connections.as_deref();
+        let lines = tables.and_then(|tables| tables.lines_of.get(server as usize));
+        lines.is_some_and(|lines| {
+            lines.iter().any(|line| !self.features.lines.state[*line as usize].is_up_now())
+        })
+    }
+
+    /// A request goes on with a connection.
+    fn goes_by(&mut self, slot: SlotId, conn: u32) {
+        let state = self.core.state(slot);
+        let (depth, member) = (usize::from(state.depth), state.member);
+        self.core.states_mut().set_frame(slot, depth, [conn, member.0, 0]);
+        self.core.state_mut(slot).depth += 1;
+    }
+
+    /// A request begins to open a connection; true: it takes no time.
+    fn opens(&mut self, slot: SlotId, at: u32, now_ns: u64) -> bool {
+        let Some(tables) = self.core.code().connections.as_deref() else { return true };
+        let site = &tables.sites[at as usize];
+        let key = self.draw_key(slot, site.key, site.visits);
+        let drawn = Connections::draw(tables, at, key);
+        let Some(of) = self.features.connections.as_deref_mut() else { return true };
+        if let Some(opening) = of.opening(slot) {
+            of.begin(slot, Opening { fails: drawn.fails, sooner_ns: drawn.sooner_ns, ..opening });
+        }
+        if drawn.takes_ns == 0 {
+            return true;
+        }
+        let (at_ns, tag) =
+            (now_ns.saturating_add(drawn.takes_ns).min(END_OF_TIME), self.core.state(slot).tag);
+        let key = self.step_key(slot);
+        self.core.schedule(now_ns, Entry { at: at_ns, key, who: slot.0, tag });
+        false
+    }
+
+    /// The time to open a connection is over for the request that opens it, which goes on.
+    pub(crate) fn connection_is_due(&mut self, slot: SlotId, at: u32, member: MemberId, now_ns: u64) {
+        let Some(tables) = self.core.code().connections.as_deref() else { return };
+        let (site, server) = (&tables.sites[at as usize], tables.server(at, member));
+        self.stops_waiting(slot, at, now_ns);
+        let Some(opening) = self.features.connections.as_deref().and_then(|of| of.opening(slot)) else {
+            return;
+        };
+        let is_down = self.is_process_down(server);
+        if !opening.fails && !is_down {
+            return self.is_open(slot, at, now_ns);
+        }
+        // All who waited for it get none either.
+        let mut next = Some(slot);
+        while let Some(who) = next {
+            if who != slot {
+                self.stops_waiting(who, at, now_ns);
+            }
+            if opening.fails {
+                self.count_refusal(who, member, site.stage);
+                self.refuse(who, member, site.stage, Kind::ConnectFailed);
+                self.core.state_mut(who).pc = site.skip;
+                if self.core.code().details {
+                    self.features.details.slots[who.index()].relayed = false;
+                }
+            } else {
+                self.goes_by(who, NO_CONNECTION);
+            }
+            if who != slot {
+                self.wake(who, now_ns);
+            }
+            let of = self.features.connections.as_deref_mut();
+            next = of.and_then(|of| of.pools.next_to_fail(opening.row)).map(SlotId);
+        }
+    }
+
+    /// A request waits for a connection no longer: it stands behind the step at which it waited.
+    fn stops_waiting(&mut self, slot: SlotId, at: u32, now_ns: u64) {
+        let Some(tables) = self.core.code().connections.as_deref() else { return };
+        let member = self.core.state(slot).member;
+        self.charge(slot, tables.sites[at as usize].stage, member, now_ns);
+        self.core.state_mut(slot).pc &= !LINE;
+    }
+
+    /// A connection is open, and takes the request that opened it; those who waited for it go on, and the first of the others
+    /// opens the next.
+    fn is_open(&mut self, slot: SlotId, at: u32, now_ns: u64) {
+        let mut opener = slot;
+        loop {
+            let Some(of) = self.features.connections.as_deref_mut() else { return };
+            let Some(Opening { row, sooner_ns, .. }) = of.opening(opener) else { return };
+            let ConnId(conn) = of.pools.opened(row, now_ns, sooner_ns);
+            self.goes_by(opener, conn);
+            if opener != slot {
+                self.wake(opener, now_ns);
+            }
+            while let Some((who, ConnId(conn))) =
+                self.features.connections.as_deref_mut().and_then(|of| of.pools.next_to_go(row, now_ns))
+            {
+                self.stops_waiting(SlotId(who), at, now_ns);
+                self.goes_by(SlotId(who), conn);
+                self.wake(SlotId(who), now_ns);
+            }
+            match self.next_opens(row, at, now_ns) {
+                Some(next) => opener = next,
+                None => return,
+            }
+        }
+    }
+
+    /// The first of those who wait for a connection opens it; returned if that takes no time.
+    fn next_opens(&mut self, row: weir_model::connections::RowId, at: u32, now_ns: u64) -> Option<SlotId> {
+        let next = self.features.connections.as_deref_mut()?.pools.next_opener(row).map(SlotId)?;
+        let at_once = self.opens(next, at, now_ns);
+        if at_once {
+            self.stops_waiting(next, at, now_ns);
+        }
+        at_once.then_some(next)
+    }
+
+    /// A request is cut off while it opens a connection, or waits for one.
+    pub(crate) fn connecting_is_cut(&mut self, slot: SlotId, at: u32, member: MemberId, now_ns: u64) {
+        let Some(tables) = self.core.code().connections.as_deref() else { return };
+        self.charge(slot, tables.sites[at as usize].stage, member, now_ns);
+        let Some(of) = self.features.connections.as_deref_mut() else { return };
+        let Some(Opening { row, .. }) = of.opening(slot) else { return };
+        let Some(next) = of.pools.abandon(row, slot.0).map(SlotId) else { return };
+        if self.opens(next, at, now_ns) {
+            self.stops_waiting(next, at, now_ns);
+            self.is_open_for_another(next, at, now_ns);
+        }
+    }
+
+    /// The same for a request that another one's end lets go on.
+    fn is_open_for_another(&mut self, slot: SlotId, at: u32, now_ns: u64) {
+        self.is_open(slot, at, now_ns);
+        self.wake(slot, now_ns);
+    }
+
+    /// A request gives its connection back; `is_broken_off`: its exchange did not end.
+    pub(crate) fn return_connection(&mut self, conn: u32, now_ns: u64, is_broken_off: bool) {
+        if conn != NO_CONNECTION
+            && let Some(of) = self.features.connections.as_deref_mut()
+        {
+            of.pools.give_back(ConnId(conn), now_ns, is_broken_off);
+        }
+    }
+
+    /// Balancers have seen members of fleets come and go.
+    pub(crate) fn connections_see(&mut self, now_ns: u64) {
+        let code = self.core.code();
+        if let Some(of) = self.features.connections.as_deref_mut() {
+            of.see(code, &mut self.features.changes, now_ns);
+        }
+    }
+}
