@@ -87,9 +87,12 @@ fn measured(metric: Metric, outcome: &Outcome) -> Result<Estimate, Obstacle> {
         Metric::OkP95 => quantile(of_ok, 2),
         Metric::OkP99 => quantile(of_ok, 3),
         Metric::OkP999 => quantile(of_ok, 4),
-        Metric::GoodputPerS | Metric::AttemptsPerRequest | Metric::Utilisation | Metric::WaitMs => {
-            return Err(Obstacle::Unseen);
-        }
+        Metric::GoodputPerS
+        | Metric::AttemptsPerRequest
+        | Metric::Utilisation
+        | Metric::WaitMs
+        | Metric::Connections
+        | Metric::OpenedPerS => return Err(Obstacle::Unseen),
     })
 }
 

@@ -38,7 +38,7 @@ impl WithConnections {
         let nodes = self.nodes.get(at).filter(|nodes| !nodes.is_empty())?;
         match self.shares.get(at)? {
             true => self.shared.as_ref(),
-            false => Some(self.own.get(at)?.get_or_init(|| before(plain, nodes, DEF).point)),
+            false => Some(self.own.get(at)?.get_or_init(|| with_nodes(plain, nodes))),
         }
     }
 }
@@ -61,8 +61,48 @@ fn connect(point: &Point, all: bool) -> WithConnections {
         Reach::new(point, *root).ids().iter().filter(is_any).count() == own.len()
     };
     let shares: Vec<bool> = roots.iter().zip(&nodes).map(shares).collect();
-    let shared = (!any.is_empty()).then(|| before(point, &any, DEF).point);
+    let shared = (!any.is_empty()).then(|| with_nodes(point, &any));
     WithConnections { own: nodes.iter().map(|_| OnceLock::new()).collect(), nodes, shared, shares }
+}
+
+fn with_nodes(point: &Point, nodes: &[(NodeId, Spec)]) -> Point {
+    let site_of = |id: NodeId| point.sites.get(point.nodes[id as usize].site as usize);
+    let label = |id: NodeId| {
+        let site = named_server(point, id).and_then(site_of);
+        format!("{}/connection", site.map_or("server", |site| site.label.as_str()))
+    };
+    // A node of one server may lead to another that is a target itself: a request has its connection by then.
+    let inside = inside(point, nodes);
+    before(point, nodes, DEF, label, |id| inside[id as usize]).point
+}
+
+/// By node, whether it is a part of these servers.
+fn inside(point: &Point, servers: &[(NodeId, Spec)]) -> Vec<bool> {
+    let mut inside = vec![false; point.nodes.len()];
+    let mut stack: Vec<NodeId> = servers.iter().map(|(id, _)| *id).collect();
+    while let Some(id) = stack.pop() {
+        if std::mem::replace(&mut inside[id as usize], true) {
+            continue;
+        }
+        stack.extend(point.spec(id).and_then(Spec::aside));
+        match point.nodes[id as usize].to {
+            Edge::None => {}
+            Edge::Node(next) => stack.push(next),
+            Edge::List(list) => stack.extend(&point.lists[list as usize]),
+        }
+    }
+    inside
+}
+
+/// By node of a point with connections, its number in the point without; that of a node which takes a connection is its
+/// server's.
+pub fn plain_numbers(point: &Point) -> Vec<NodeId> {
+    let mut added = 0;
+    let number = |id: NodeId| {
+        added += NodeId::from(matches!(point.spec(id), Some(Spec::Connection(_))));
+        id - added
+    };
+    (0..point.nodes.len() as NodeId).map(number).collect()
 }
 
 /// The server that begins at a node: the first one that a request comes to there.

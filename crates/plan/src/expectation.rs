@@ -109,6 +109,10 @@ pub enum Metric {
     Utilisation,
     /// How long requests wait at a node, ms.
     WaitMs,
+    /// Connections to servers, of all requests or at a node.
+    Connections,
+    /// The same: openings per second.
+    OpenedPerS,
 }
 
 impl Metric {
@@ -134,6 +138,9 @@ impl Metric {
     /// The metrics of a node.
     pub const OF_NODES: [Metric; 2] = [Metric::Utilisation, Metric::WaitMs];
 
+    /// Those of requests, or of a server or listener.
+    pub const OF_CONNECTIONS: [Metric; 2] = [Metric::Connections, Metric::OpenedPerS];
+
     /// Its form in the language.
     pub fn name(self) -> &'static str {
         match self {
@@ -155,6 +162,8 @@ impl Metric {
             Metric::Errors(_) => "errors",
             Metric::Utilisation => "utilisation",
             Metric::WaitMs => "wait_ms",
+            Metric::Connections => "connections",
+            Metric::OpenedPerS => "opened_per_s",
         }
     }
 
@@ -165,7 +174,9 @@ impl Metric {
 
     /// Whether it is a time, ms.
     pub fn is_time(self) -> bool {
-        !self.is_share() && !matches!(self, Metric::GoodputPerS | Metric::AttemptsPerRequest)
+        let is_number = matches!(self, Metric::GoodputPerS | Metric::AttemptsPerRequest)
+            || Metric::OF_CONNECTIONS.contains(&self);
+        !self.is_share() && !is_number
     }
 
     /// Whether it is a share, from 0 to 1.

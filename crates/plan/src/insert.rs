@@ -2,6 +2,7 @@
 //! own, so they change no draw of another node.
 
 use crate::{Edge, Lb, Node, NodeId, Place, Point, Site, Spec};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,20 +16,39 @@ pub struct Inserted {
 }
 
 /// Adds a node before each of these (ascending), with that spec. It is right behind the node it leads to, which precedes
-/// those that lead to it. `def` is the `def` of its place: one that no file can have.
+/// those that lead to it, but for nodes with the property `passes`, which go on without it. `def` is the `def` of its place:
+/// one that no file can have; `label` names its site.
 #[must_use]
-pub fn before(point: &Point, nodes: &[(NodeId, Spec)], def: &str) -> Inserted {
+pub fn before(
+    point: &Point,
+    nodes: &[(NodeId, Spec)],
+    def: &str,
+    label: impl Fn(NodeId) -> String,
+    passes: impl Fn(NodeId) -> bool,
+) -> Inserted {
     let own = |id: NodeId| id + nodes.partition_point(|(node, _)| *node < id) as NodeId;
     let at = |id: NodeId| nodes.binary_search_by_key(&id, |(node, _)| *node).ok();
     let led = |id: NodeId| own(id) + NodeId::from(at(id).is_some());
-    let mut to = point.clone();
+    let (mut to, mut known) = (point.clone(), Known::new());
     renumber(&mut to, led);
+    let mut own_lists = BTreeMap::new();
+    for (id, node) in (0..).zip(&point.nodes).filter(|(id, _)| passes(*id)) {
+        let edge = match node.to {
+            Edge::None => continue,
+            Edge::Node(next) => Edge::Node(own(next)),
+            Edge::List(list) => Edge::List(*own_lists.entry(list).or_insert_with(|| {
+                to.lists.push(point.lists[list as usize].iter().map(|id| own(*id)).collect());
+                to.lists.len() as u32 - 1
+            })),
+        };
+        to.nodes[id as usize].to = edge;
+    }
     // It belongs to the member that the node behind it belongs to.
     renumber_members(&mut to, |nodes| own(nodes.start)..own(nodes.end));
     for (id, node) in (0..).zip(std::mem::take(&mut to.nodes)) {
         to.nodes.push(node);
         if let Some(at) = at(id) {
-            let inserted = node_before(&mut to, own(id), nodes[at].1.clone(), def);
+            let inserted = node_before(&mut to, &mut known, own(id), nodes[at].1.clone(), (def, label(id)));
             to.nodes.push(inserted);
         }
     }
@@ -47,7 +67,7 @@ pub fn before_root(point: &mut Point, scenario: &str, spec: Spec, def: &str) {
     let now = |id: NodeId| id + NodeId::from(id >= at);
     renumber(point, now);
     renumber_members(point, |nodes| now(nodes.start)..nodes.end + now(nodes.start) - nodes.start);
-    let inserted = node_before(point, inner, spec, def);
+    let inserted = node_before(point, &mut Known::new(), inner, spec, (def, format!("{def}/entrance")));
     point.nodes.insert(at as usize, inserted);
     if listens {
         point.nodes[root as usize + 1].to = Edge::Node(at);
@@ -78,27 +98,25 @@ fn renumber_members(point: &mut Point, moved: impl Fn(&Range<NodeId>) -> Range<N
     point.fleets = point.fleets.take().map(|fleets| Arc::new(fleets.renumbered(moved)));
 }
 
-fn node_before(point: &mut Point, to: NodeId, spec: Spec, def: &str) -> Node {
+/// A node at a place of its own; one place and site for all of a spec and a label.
+fn node_before(point: &mut Point, known: &mut Known, to: NodeId, spec: Spec, at: (&str, String)) -> Node {
+    let (def, label) = at;
     let kind = spec.kind();
-    let known = point.specs.iter().rposition(|other| *other == spec);
-    let spec = known.unwrap_or_else(|| {
+    let equal = point.specs.iter().rposition(|other| *other == spec);
+    let spec = equal.unwrap_or_else(|| {
         point.specs.push(spec);
         point.specs.len() - 1
-    });
-    // One place and site for all of a kind: the last that was made, if it is for the same.
-    let is_own = |site: &Site| point.places[site.place as usize].def == def;
-    let same = point.sites.last().filter(|site| is_own(site) && site.label.ends_with(&format!("#{spec}")));
-    if same.is_none() {
+    }) as u32;
+    let site = *known.entry((spec, label)).or_insert_with_key(|(spec, label)| {
         let place = point.places.len() as u32;
-        let own = Place {
-            file: 0,
-            def: def.to_owned(),
-            kind: kind.to_owned(),
-            via: String::new(),
-            number: spec as u32,
-        };
-        point.places.push(own);
-        point.sites.push(Site { place, label: format!("{def}/{kind}#{spec}"), span: String::new() });
-    }
-    Node { site: point.sites.len() as u32 - 1, spec: spec as u32, to: Edge::Node(to), name: None }
+        let (def, kind) = (def.to_owned(), kind.to_owned());
+        point.places.push(Place { file: 0, def, kind, via: String::new(), number: place });
+        let label = format!("{label}#{spec}");
+        point.sites.push(Site { place, label, span: String::new() });
+        point.sites.len() as u32 - 1
+    });
+    Node { site, spec, to: Edge::Node(to), name: None }
 }
+
+/// The sites of nodes that were added, by spec and label.
+type Known = BTreeMap<(u32, String), u32>;

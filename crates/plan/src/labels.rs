@@ -28,13 +28,26 @@ pub fn target_labels(point: &Point, lb: NodeId) -> Vec<String> {
         }));
     let mut numbers = std::collections::BTreeMap::new();
     let sites = targets.iter().map(|target| {
-        let label = label(point, *target);
+        let label = label(point, of_file(point, *target));
         let number: &mut u32 = numbers.entry(label.clone()).or_default();
         *number += 1;
         format!("{label} #{}", *number - 1)
     });
     let known = names.into_iter().zip(addresses);
     known.zip(sites).map(|((name, address), site)| name.or(address).unwrap_or(site)).collect()
+}
+
+/// The node of the file at a target: what was put before it has no name of its own ([`crate::insert`]).
+fn of_file(point: &Point, mut id: NodeId) -> NodeId {
+    let is_added = |id: NodeId| {
+        let site = point.sites.get(point.nodes[id as usize].site as usize);
+        let place = site.and_then(|site| point.places.get(site.place as usize));
+        place.is_some_and(|place| place.def.starts_with('<') && place.def != "<file>")
+    };
+    while let (true, Edge::Node(next)) = (is_added(id), point.nodes[id as usize].to) {
+        id = next;
+    }
+    id
 }
 
 /// The server or listener that a target's only way leads to.

@@ -10,6 +10,11 @@ use weir_model::Dist;
 use weir_model::connections::Limits;
 
 const SECOND_NS: u64 = 1_000_000_000;
+/// How long an idle connection to an origin is kept: shorter than most servers keep theirs (Node: 5 s), since a request
+/// may meet its end.
+const H1_IDLE_NS: u64 = 4 * SECOND_NS;
+/// The same of HTTP/2, where GOAWAY says which requests were not begun.
+const H2_IDLE_NS: u64 = 60 * SECOND_NS;
 
 /// `listen(...)`: where requests come in. Its node's name is unique in the file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -192,6 +197,14 @@ fn is_whole(share: &f64) -> bool {
     *share == 1.0
 }
 
+fn streams() -> u32 {
+    100
+}
+
+fn is_streams(most: &u32) -> bool {
+    *most == streams()
+}
+
 fn is_zero(share: &f64) -> bool {
     *share == 0.0
 }
@@ -288,7 +301,8 @@ pub enum SendProxy {
     V2,
 }
 
-/// How a server's origin is spoken to; of a server without address (built in) nothing of it is used.
+/// How a server's origin is spoken to. Of a server without address (built in) the protocol, idle times, `max_age_ns`,
+/// `max_requests` and `max_streams` are used; TLS only says that `auto` means HTTP/2.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Origin {
     /// The protocol.
@@ -304,6 +318,9 @@ pub struct Origin {
     pub body_timeout_ns: Option<u64>,
     /// How long a connection is kept without a request.
     pub idle_timeout_ns: Option<u64>,
+    /// How long one of HTTP/2 is; `None`: as long as the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub h2_idle_timeout_ns: Option<u64>,
     /// How old a connection may be when a request begins.
     pub max_age_ns: Option<u64>,
     /// Requests of a connection at most, at least 1.
@@ -314,6 +331,9 @@ pub struct Origin {
     /// The server's work for a new connection in a simulation, ns.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub connect_cost_ns: u64,
+    /// Requests at once on a connection of HTTP/2 at most; 1 to 2^31 - 1.
+    #[serde(default = "streams", skip_serializing_if = "is_streams")]
+    pub max_streams: u32,
     /// The header that a connection begins with; such a connection belongs to one client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_proxy: Option<SendProxy>,
@@ -331,11 +351,13 @@ impl Default for Origin {
             connect_timeout_ns: Some(SECOND_NS),
             response_timeout_ns: Some(60 * SECOND_NS),
             body_timeout_ns: Some(60 * SECOND_NS),
-            idle_timeout_ns: Some(4 * SECOND_NS),
+            idle_timeout_ns: Some(H1_IDLE_NS),
+            h2_idle_timeout_ns: None,
             max_age_ns: None,
             max_requests: None,
             connect: None,
             connect_cost_ns: 0,
+            max_streams: streams(),
             send_proxy: None,
         }
     }
@@ -346,6 +368,30 @@ impl Origin {
     pub fn new(has_addr: bool) -> Origin {
         let all = Origin::default();
         Origin { response_timeout_ns: all.response_timeout_ns.filter(|_| has_addr), ..all }
+    }
+
+    /// Whether HTTP/2 may be spoken.
+    pub fn may_speak_h2(&self) -> bool {
+        match self.protocol {
+            OriginProtocol::H1 => false,
+            OriginProtocol::H2 => true,
+            // A connection that names one client is no good for others.
+            OriginProtocol::Auto => self.tls.is_some() && self.send_proxy.is_none(),
+        }
+    }
+
+    /// Gives connections the idle times that they have where a file says nothing: 4 s, and 60 s where HTTP/2 is spoken.
+    pub fn set_default_idle(&mut self, may_speak_h2: bool) {
+        (self.idle_timeout_ns, self.h2_idle_timeout_ns) = match (self.protocol, may_speak_h2) {
+            (OriginProtocol::H2, _) => (Some(H2_IDLE_NS), None),
+            (_, true) => (Some(H1_IDLE_NS), Some(H2_IDLE_NS)),
+            (_, false) => (Some(H1_IDLE_NS), None),
+        };
+    }
+
+    /// How long a connection is kept without a request: one of HTTP/2, or one of HTTP/1.1. `None`: without limit.
+    pub fn idle_ns(&self, is_h2: bool) -> Option<u64> {
+        self.h2_idle_timeout_ns.filter(|_| is_h2).or(self.idle_timeout_ns)
     }
 }
 
@@ -370,19 +416,15 @@ impl Connecting {
     pub fn new(origin: &Origin, all: bool) -> Option<Connecting> {
         let at_once = Dist::Fixed { ns: 0 };
         let connect = origin.connect.clone().or_else(|| all.then_some(at_once))?;
-        let is_h2 = match origin.protocol {
-            OriginProtocol::H1 => false,
-            OriginProtocol::H2 => true,
-            OriginProtocol::Auto => origin.tls.is_some() && origin.send_proxy.is_none(),
-        };
+        let is_h2 = origin.may_speak_h2();
         Some(Connecting {
             connect,
             timeout_ns: origin.connect_timeout_ns,
             cost_ns: origin.connect_cost_ns,
             tls: origin.tls.is_some(),
             limits: Limits {
-                streams: is_h2.then_some(100),
-                idle_ns: origin.idle_timeout_ns,
+                streams: is_h2.then_some(origin.max_streams),
+                idle_ns: origin.idle_ns(is_h2),
                 age_ns: origin.max_age_ns,
                 requests: origin.max_requests,
             },

@@ -37,7 +37,7 @@ pub enum Requests {
 }
 
 /// Every column: its name, the name of the same figure in `expect` and in the JSON (where it is another), its heading.
-const ALL: [(&str, &str, &str, Column); 23] = [
+const ALL: [(&str, &str, &str, Column); 25] = [
     ("success", "", "success %", Column::Metric(Metric::Success)),
     ("mean", "", "mean", Column::Metric(Metric::Mean)),
     ("min", "", "min", Column::Min(Requests::All)),
@@ -56,6 +56,8 @@ const ALL: [(&str, &str, &str, Column); 23] = [
     ("ok_p99", "", "ok_p99", Column::Metric(Metric::OkP99)),
     ("ok_p99.9", "ok_p999", "ok_p99.9", Column::Metric(Metric::OkP999)),
     ("attempts", "attempts_per_request", "attempts", Column::Metric(Metric::AttemptsPerRequest)),
+    ("connections", "", "connections", Column::Metric(Metric::Connections)),
+    ("opened", "opened_per_s", "opened/s", Column::Metric(Metric::OpenedPerS)),
     ("goodput", "goodput_per_s", "goodput/s", Column::Metric(Metric::GoodputPerS)),
     ("requests", "request_rate_per_s", "requests/s", Column::RequestRate),
     ("responses", "response_rate_per_s", "responses/s", Column::ResponseRate),
@@ -152,7 +154,7 @@ mod tests {
 
     #[test]
     fn every_figure_that_can_be_expected_has_a_column_of_its_name() {
-        for metric in Metric::OF_REQUESTS {
+        for metric in Metric::OF_REQUESTS.into_iter().chain(Metric::OF_CONNECTIONS) {
             assert_eq!(Column::parse(metric.name()), Some(Column::Metric(metric)), "{}", metric.name());
         }
         for (name, other) in Column::names() {

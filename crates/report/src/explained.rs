@@ -7,7 +7,8 @@ use serde::ser::{SerializeMap, Serializer};
 use std::collections::BTreeMap;
 use weir_policy::history::StageKind;
 use weir_sim::{
-    FleetOverTime, LatencyOverTime, Mark, PoolOverTime, QueueOverTime, Series, TimePart, Typical, UpOverTime,
+    ConnectionsOverTime, FleetOverTime, LatencyOverTime, Mark, PoolOverTime, QueueOverTime, Series, TimePart,
+    Typical, UpOverTime,
 };
 
 /// The explanation in words.
@@ -121,6 +122,10 @@ impl Serialize for OverTime<'_> {
         if !s.fleets.is_empty() {
             map.serialize_entry("fleets", &s.fleets.iter().map(FleetRow::new).collect::<Vec<_>>())?;
         }
+        if !s.connections.is_empty() {
+            let rows = s.connections.iter().map(ConnectionsRow::new).collect::<Vec<_>>();
+            map.serialize_entry("connections", &rows)?;
+        }
         map.serialize_entry("marks", &s.marks.iter().map(MarkRow::new).collect::<Vec<_>>())?;
         map.end()
     }
@@ -175,6 +180,19 @@ impl MarkRow<'_> {
             members: mark.members,
             count: mark.count,
         }
+    }
+}
+
+#[derive(Serialize)]
+struct ConnectionsRow<'a> {
+    site: &'a str,
+    open: &'a [f64],
+    opened_per_s: &'a [f64],
+}
+
+impl ConnectionsRow<'_> {
+    fn new(of: &ConnectionsOverTime) -> ConnectionsRow<'_> {
+        ConnectionsRow { site: &of.place, open: &of.open, opened_per_s: &of.opened_per_s }
     }
 }
 

@@ -9,6 +9,7 @@ mod column;
 mod compare;
 mod compare_page;
 mod comparison;
+mod connections;
 mod csv;
 mod entry;
 mod expected;

@@ -12,21 +12,7 @@ pub(crate) fn table(s: &ScenarioResult) -> Table {
     for heading in ["requests", "failed", "busy", "waiting", "most", "wait", "service", "part", "spread"] {
         t.column(heading, Side::Right);
     }
-    let mut of_place: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut named: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for n in &s.nodes {
-        *of_place.entry(&n.place).or_default() += 1;
-        named.entry(&n.name).or_default().insert(&n.place);
-    }
-    let called = |n: &NodeResult| name(n, named[n.name.as_str()].len() > 1, of_place[n.place.as_str()] > 1);
-    let mut rows_of: BTreeMap<String, usize> = BTreeMap::new();
-    s.nodes.iter().for_each(|n| *rows_of.entry(called(n)).or_default() += 1);
-    for n in &s.nodes {
-        // A queue bound to `app` before `server("app")`.
-        let name = match called(n) {
-            name if rows_of[&name] > 1 => format!("{name} ({})", n.kind),
-            name => name,
-        };
+    for (name, n) in called(&s.nodes) {
         let failed: u64 = n.errors.iter().map(|(_, k)| k).sum();
         t.row(vec![
             name,
@@ -42,6 +28,26 @@ pub(crate) fn table(s: &ScenarioResult) -> Table {
         ]);
     }
     t.without_empty_columns(UNKNOWN)
+}
+
+/// Each of these sites, or members, with what it is called beside the others.
+pub(crate) fn called(nodes: &[NodeResult]) -> impl Iterator<Item = (String, &NodeResult)> {
+    let mut of_place: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut named: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for n in nodes {
+        *of_place.entry(&n.place).or_default() += 1;
+        named.entry(&n.name).or_default().insert(&n.place);
+    }
+    let called =
+        move |n: &NodeResult| name(n, named[n.name.as_str()].len() > 1, of_place[n.place.as_str()] > 1);
+    let names: Vec<String> = nodes.iter().map(called).collect();
+    let mut rows_of: BTreeMap<String, usize> = BTreeMap::new();
+    names.iter().for_each(|name| *rows_of.entry(name.clone()).or_default() += 1);
+    names.into_iter().zip(nodes).map(move |(name, n)| {
+        // A queue bound to `app` before `server("app")`.
+        let name = if rows_of[&name] > 1 { format!("{name} ({})", n.kind) } else { name };
+        (name, n)
+    })
 }
 
 /// The legend of the columns.

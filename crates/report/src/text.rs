@@ -3,7 +3,7 @@
 use crate::column::Column;
 use crate::number::{self, count, with_interval};
 use crate::table::{Side, Table};
-use crate::{comparison, entry, expected, explained, sites, wrap};
+use crate::{comparison, connections, entry, expected, explained, sites, wrap};
 use std::io::{self, Write};
 use weir_sim::{Results, ScenarioResult};
 use weir_stats::{Estimate, Latency};
@@ -62,7 +62,9 @@ pub(crate) fn write(results: &Results, view: &View, width: usize, out: &mut dyn 
             scenario(s, &swept, results, width, out)?;
         }
         if results.scenarios.iter().any(|s| !s.nodes.is_empty()) {
-            for line in sites::LEGEND {
+            let held = results.scenarios.iter().any(|s| s.connections.is_some());
+            let legend = connections::LEGEND.into_iter().filter(|_| held);
+            for line in sites::LEGEND.into_iter().chain(legend) {
                 write!(out, "{}", wrap::wrapped_to(line, width))?;
             }
             writeln!(out)?;
@@ -139,6 +141,9 @@ fn scenario(
     writeln!(out, "\n{}", wrap::indented(&latencies.text(width - 2)))?;
     if !s.nodes.is_empty() {
         writeln!(out, "{}", wrap::indented(&sites::table(s).text(width - 2)))?;
+    }
+    if let Some(connections) = connections::table(s) {
+        writeln!(out, "{}", wrap::indented(&connections.text(width - 2)))?;
     }
     Ok(())
 }

@@ -19,8 +19,8 @@ mod state;
 mod tests;
 
 pub use record::{
-    FleetOverTime, History, LatencyClass, LatencyOverTime, Mark, PoolOverTime, QueueOverTime, Selection,
-    Series, Stage, TimePart, Typical, UpOverTime,
+    ConnectionsOverTime, FleetOverTime, History, LatencyClass, LatencyOverTime, Mark, PoolOverTime,
+    QueueOverTime, Selection, Series, Stage, TimePart, Typical, UpOverTime,
 };
 pub use results::connections::{CLOSED, Connections};
 pub use results::precision::Precision;

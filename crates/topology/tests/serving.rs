@@ -151,6 +151,38 @@ fn every_default_of_the_contract_is_in_the_plan() {
     assert_eq!(Origin::new(false).response_timeout_ns, None);
 }
 
+/// 4 s over HTTP/1.1 and 60 s over HTTP/2 where a file says nothing; what it says holds for both. Files without HTTP/2
+/// have the plan that they had before these times differed.
+#[test]
+fn idle_times_follow_the_protocol_unless_they_are_given() {
+    let idle = |arguments: &str| {
+        let plan = plan(&format!("listen(\":80\", server(\"a\", addr=\"a.test:1\"{arguments}))\n"));
+        let mut specs = plan.points[0].specs.iter();
+        let origin = specs.find_map(|spec| match spec {
+            Spec::Server { origin, .. } => Some(origin.clone()),
+            _ => None,
+        });
+        let origin = origin.expect("a server");
+        let read = Plan::from_json(&plan.to_json()).expect("reads");
+        assert_eq!(read, plan, "{arguments}");
+        [false, true].map(|is_h2| origin.idle_ns(is_h2).map(|ns| ns / 1_000_000_000))
+    };
+    assert_eq!(idle(""), [Some(4), Some(4)]);
+    assert_eq!(idle(", protocol=\"h2\"")[1], Some(60));
+    assert_eq!(idle(", tls=tls.client()"), [Some(4), Some(60)]);
+    assert_eq!(idle(", tls=tls.client(), protocol=\"h1\""), [Some(4), Some(4)]);
+    assert_eq!(idle(", tls=tls.client(), idle_timeout=4*s"), [Some(4), Some(4)]);
+    assert_eq!(idle(", protocol=\"h2\", idle_timeout=None"), [None, None]);
+    let text = |arguments: &str| {
+        let plan = plan(&format!("listen(\":80\", server(\"a\", addr=\"a.test:1\"{arguments}))\n"));
+        String::from_utf8(plan.to_json()).expect("UTF-8")
+    };
+    assert!(
+        !text(", max_streams=100").contains("\"max_streams\":100,\"send") && !text("").contains("h2_idle")
+    );
+    assert!(text(", max_streams=7").contains("\"max_requests\":null,\"max_streams\":7"));
+}
+
 /// What `docs/spec/serving.md#names-in-the-file` has no name for is shown beside it, and is no part of the plan:
 /// another version may have another.
 #[test]
@@ -193,7 +225,7 @@ h = http(versions=["h1"], max_head=8*KiB, max_headers=50, max_body=1*MiB, head_t
          upgrade=["WebSocket", "x/2"], connect=["DB.example:5432", "*.example.com:443"], tunnel_idle=None, half_close="answer",
          trusted=["10.0.0.0/8", "::1", "unix:"], proxy_from=["unix:"], paths="raw", drain_delay=1*s, drain_timeout=0*s, access_log="stdout", log_format="combined")
 app = server("a", addr="[::1]:80", model=1*ms, protocol="h1", connect_timeout=2*s, response_timeout=None, body_timeout=3*s, idle_timeout=4*s,
-             max_age=5*s, max_requests=6)
+             max_age=5*s, max_requests=6, max_streams=8)
 fixed = respond(503, "no", headers={"Retry-After": "5"})
 site = rewrite(buffered(app, 64*KiB), path=("/api/", "/"), set={"X-A": "{host}{{}}"}, remove=["Cookie", "cookie"],
                response_set={"x-b": "{client}"}, response_remove="Server")
@@ -257,6 +289,12 @@ fn wrong_plans_are_refused() {
         ("{host}{{}}", "a\\nb", "value"),
         ("\"bytes\":65536", "\"bytes\":0", "bytes"),
         ("\"max_requests\":6", "\"max_requests\":0", "max_requests"),
+        ("\"max_streams\":8", "\"max_streams\":0", "max_streams"),
+        (
+            "\"idle_timeout_ns\":4000000000,\"max_age",
+            "\"idle_timeout_ns\":4,\"h2_idle_timeout_ns\":0,\"max_age",
+            "h2_idle",
+        ),
         ("\"name\":\"public\"", "\"name\":null", "has a name"),
     ] {
         assert!(text.contains(from), "{from} is not in {text}");

@@ -105,7 +105,7 @@ fn timers(point: &Point, root: NodeId, calibration: &Calibration) -> Vec<(NodeId
 
 /// Adds a delay before each of these nodes.
 fn before(point: &Point, nodes: &[(NodeId, Spec)]) -> CalibratedPoint {
-    let Inserted { point, nodes } = insert::before(point, nodes, DEF);
+    let Inserted { point, nodes } = insert::before(point, nodes, DEF, |_| format!("{DEF}/hop"), |_| false);
     CalibratedPoint { point, nodes: (0..).zip(nodes).collect() }
 }
 

@@ -109,7 +109,7 @@ impl Hasher for Spread {
     }
 
     fn write_u64(&mut self, n: u64) {
-        let product = u128::from(self.0 ^ n) * 0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835;
+        let product = u128::from(self.0 ^ n) * 0x9E37_79B9_7F4A_7C15;
         self.0 = (product >> 64) as u64 ^ product as u64;
     }
 }
@@ -177,6 +177,10 @@ impl Pools {
         let number = self.row_of.entry(key(of)).or_insert_with(|| {
             let is_gone = !gone_instances.is_empty() && gone_instances.contains(&of.instance)
                 || !gone_servers.is_empty() && gone_servers.contains(&(of.instance, of.server));
+            if rows.len() == rows.capacity() {
+                // By a quarter: a vector would double.
+                rows.reserve_exact(rows.len() / 4 + 16);
+            }
             rows.push(Row { key: key(of), first: NONE, last: NONE, opener: NONE, is_gone });
             rows.len() as u32 - 1
         });

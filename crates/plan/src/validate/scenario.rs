@@ -63,8 +63,11 @@ fn expectation(e: &Expectation, scenarios: &HashSet<&str>) -> Result<(), String>
     if e.conditions.is_empty() {
         return Err("there is no condition".to_owned());
     }
-    let fits =
-        |c: &Condition| Metric::OF_NODES.contains(&c.metric) == e.node.is_some() && c.bound.is_finite();
+    let fits = |c: &Condition| {
+        let is_of_node = Metric::OF_NODES.contains(&c.metric);
+        let fits = is_of_node == e.node.is_some() || Metric::OF_CONNECTIONS.contains(&c.metric);
+        fits && c.bound.is_finite()
+    };
     match e.conditions.iter().find(|c| !fits(c)) {
         Some(c) => Err(format!(
             "`{c}` is not a condition {}",

@@ -21,11 +21,13 @@ pub(super) fn server(addr: Option<&str>, origin: &Origin) -> Checked {
         ("response_timeout_ns", origin.response_timeout_ns),
         ("body_timeout_ns", origin.body_timeout_ns),
         ("idle_timeout_ns", origin.idle_timeout_ns),
+        ("h2_idle_timeout_ns", origin.h2_idle_timeout_ns),
         ("max_age_ns", origin.max_age_ns),
     ])
     .and_then(|()| counts(&[("max_requests", origin.max_requests)]))
     .and_then(|()| origin.connect.as_ref().map_or(Ok(()), dist).map_err(|why| format!("connect: {why}")))
     .and_then(|()| duration(origin.connect_cost_ns).map_err(|why| format!("connect_cost_ns {why}")))
+    .and_then(|()| between("max_streams", u64::from(origin.max_streams), 1, u64::from(MOST_STREAMS)))
     .and_then(|()| match (origin.send_proxy, origin.protocol) {
         (Some(_), OriginProtocol::H2) => {
             Err("send_proxy: a connection of HTTP/2 does not belong to one client".to_owned())

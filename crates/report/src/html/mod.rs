@@ -20,7 +20,7 @@ mod verdict;
 use crate::column::Column;
 use crate::graph::pictures;
 use crate::saved::SavedResult;
-use crate::{comparison, entry, expected, expected_page, page, sites, text, unknown, wrap};
+use crate::{comparison, connections, entry, expected, expected_page, page, sites, text, unknown, wrap};
 use contest::Contest;
 use places::Places;
 use shown::{Selection, needs_attention};
@@ -180,6 +180,9 @@ fn scenarios(results: &Results, shown: &Selection, out: &mut dyn Write) -> io::R
         writeln!(out, "<div class=\"wide\" tabindex=\"0\">\n{}</div>", text::latency(s).html())?;
         if !s.nodes.is_empty() {
             writeln!(out, "<div class=\"wide\" tabindex=\"0\">\n{}</div>", sites::table(s).html())?;
+            if let Some(connections) = connections::table(s) {
+                writeln!(out, "<div class=\"wide\" tabindex=\"0\">\n{}</div>", connections.html())?;
+            }
         }
         writeln!(out, "</details>")?;
     }

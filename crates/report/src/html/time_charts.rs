@@ -6,7 +6,9 @@ use crate::chart::{Axis, COLOURS, Chart, Series, Shade};
 use crate::explained::rates;
 use crate::number::plain;
 use std::io::{self, Write};
-use weir_sim::{FleetOverTime, LatencyOverTime, PoolOverTime, Series as OverTime, UpOverTime};
+use weir_sim::{
+    ConnectionsOverTime, FleetOverTime, LatencyOverTime, PoolOverTime, Series as OverTime, UpOverTime,
+};
 use weir_stats::Estimate;
 
 /// Lines of a chart at most.
@@ -151,6 +153,13 @@ pub(super) fn chart_scenario(series: &OverTime, places: &Places<'_>, out: &mut d
     charts.write("Members that are up, % of each site", "%", charts.up(), out)?;
     charts.write("Targets that balancers left out", "", charts.left_out(), out)?;
     charts.write("Members of fleets", "", charts.members(), out)?;
+    charts.write("Connections, by site", "", charts.connections(|of| &of.open), out)?;
+    charts.write(
+        "Connections opened per second, by site",
+        "",
+        charts.connections(|of| &of.opened_per_s),
+        out,
+    )?;
     for fleet in &series.fleets {
         let heading = format!("Requests per second to a member of {}", fleet.fleet);
         charts.write(&heading, "", charts.band(fleet), out)?;
@@ -237,6 +246,14 @@ impl<'a> ScenarioCharts<'a> {
             (&q.place[..], self.named(&q.place, q.count), q.waiting.clone())
         };
         self.of_sites(queues.iter().map(site).collect())
+    }
+
+    /// A line for each site of servers, or of listeners, that has connections.
+    fn connections(&self, of: impl Fn(&ConnectionsOverTime) -> &Vec<f64>) -> Vec<TimeLine<'a>> {
+        let site = |held: &'a ConnectionsOverTime| {
+            (&held.place[..], self.places.names().name(&held.place).to_owned(), of(held).clone())
+        };
+        self.of_sites(self.series.connections.iter().take(LINES).map(site).collect())
     }
 
     /// How many members each fleet has, and how many of them a registry does not list.

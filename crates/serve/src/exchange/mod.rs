@@ -474,7 +474,7 @@ impl PinnedConnection {
     /// Keeps a connection that only this client may use.
     pub fn put(&self, upstream: &dyn Upstream, mut conn: OriginConn, now_ns: u64) {
         conn.rest();
-        let (target, idle_timeout_ns) = (upstream.target(), upstream.origin().idle_timeout_ns);
+        let (target, idle_timeout_ns) = (upstream.target(), upstream.origin().idle_ns(false));
         *self.0.borrow_mut() = Some(PinnedConn { target, conn, since_ns: now_ns, idle_timeout_ns });
     }
 }

@@ -562,7 +562,9 @@ pub(super) fn as_origin(listen: &plan::Listen) -> Origin {
         (true, true) if listen.tls.is_some() => OriginProtocol::Auto,
         (true, _) => OriginProtocol::H1,
     };
-    Origin { protocol, ..Origin::new(true) }
+    let mut origin = Origin { protocol, ..Origin::new(true) };
+    origin.set_default_idle(protocol != OriginProtocol::H1);
+    origin
 }
 
 pub(super) fn reached(at: &InnerAddress) -> Place {

@@ -1,4 +1,4 @@
-//! The targets of a loop that have idle connections, in the order of how long these have been idle: the longest idle
+//! The targets of a loop that have idle connections of one kind (HTTP/1.1, HTTP/2), in the order of how long these have been idle: the longest idle
 //! connection, and the time when the first has been idle for too long, are found without looking at all of them.
 //!
 //! A target is entered once, with a time at or before that of its oldest idle connection. A request does not touch its
@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::rc::{Rc, Weak};
 
-/// A target as it is entered.
-pub(super) trait Rests {
+/// A target as it is entered, with its connections of HTTP/2 (`H2`) or of HTTP/1.1.
+pub(super) trait Rests<const H2: bool> {
     /// Its identity.
     fn key(&self) -> u32;
 
@@ -35,19 +35,19 @@ pub(super) struct Entry(Cell<Option<u64>>);
 pub(super) type Position = (u64, u32);
 
 /// The targets.
-pub(super) struct Resting<T> {
+pub(super) struct Resting<T, const H2: bool> {
     entries: RefCell<BTreeMap<Position, Weak<T>>>,
     /// No target lets a connection be idle for less, ns.
     least_timeout_ns: Cell<u64>,
 }
 
-impl<T> Default for Resting<T> {
-    fn default() -> Resting<T> {
+impl<T, const H2: bool> Default for Resting<T, H2> {
+    fn default() -> Resting<T, H2> {
         Resting { entries: RefCell::default(), least_timeout_ns: Cell::new(u64::MAX) }
     }
 }
 
-impl<T: Rests> Resting<T> {
+impl<T: Rests<H2>, const H2: bool> Resting<T, H2> {
     /// Enters a target whose oldest connection did not become idle before this time, unless it is entered. Most often
     /// it is.
     #[inline]
@@ -84,8 +84,8 @@ impl<T: Rests> Resting<T> {
         }
     }
 
-    /// The target with the longest idle connection.
-    pub fn oldest(&self) -> Option<Rc<T>> {
+    /// The target with the longest idle connection, which became idle then, ns.
+    pub fn oldest(&self) -> Option<(u64, Rc<T>)> {
         // Targets whose connections are all in use.
         let mut busy = Vec::new();
         let oldest = loop {
@@ -97,7 +97,7 @@ impl<T: Rests> Resting<T> {
                 Some(since_ns) => {
                     self.enter(since_ns, &target, own);
                     if since_ns <= entered_ns {
-                        break Some(target);
+                        break Some((since_ns, target));
                     }
                 }
                 None if target.is_kept() => busy.push((entered_ns, target)),
@@ -162,7 +162,7 @@ mod tests {
         looks: Rc<Cell<u32>>,
     }
 
-    impl Rests for Fake {
+    impl Rests<false> for Fake {
         fn key(&self) -> u32 {
             self.key
         }
@@ -186,7 +186,7 @@ mod tests {
     }
 
     struct Site {
-        resting: Resting<Fake>,
+        resting: Resting<Fake, false>,
         targets: Vec<Rc<Fake>>,
         looks: Rc<Cell<u32>>,
     }
@@ -210,10 +210,10 @@ mod tests {
     fn the_first_is_found_without_a_look_at_the_others() {
         let site = site(10_000);
         assert_eq!(site.resting.due_ns(), Some(MINUTE_NS));
-        assert_eq!(site.resting.oldest().map(|target| target.key), Some(0));
+        assert_eq!(site.resting.oldest().map(|(_, target)| target.key), Some(0));
         // What came back later is entered under its old time until it comes up.
         site.targets[0].idle_ns.set(Some(20_000));
-        assert_eq!(site.resting.oldest().map(|target| target.key), Some(1));
+        assert_eq!(site.resting.oldest().map(|(_, target)| target.key), Some(1));
         assert_eq!(site.resting.due_ns(), Some(MINUTE_NS + 1));
         assert!(site.looks.get() <= 8, "{} looks", site.looks.get());
     }
@@ -225,7 +225,7 @@ mod tests {
         site.targets.remove(1);
         // In use: it may become idle again.
         site.targets[1].idle_ns.set(None);
-        assert_eq!(site.resting.oldest().map(|target| target.key), Some(3));
+        assert_eq!(site.resting.oldest().map(|(_, target)| target.key), Some(3));
         site.targets[2].idle_ns.set(None);
         site.targets[2].is_kept.set(false);
         assert!(site.resting.oldest().is_none() && site.resting.due_ns().is_none());

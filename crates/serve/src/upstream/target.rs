@@ -22,9 +22,9 @@ use weir_plan::Origin;
 /// A target as one loop sees it.
 pub(crate) struct Target {
     own: Weak<Target>,
-    resting: Rc<Resting<Target>>,
-    /// Its place among the targets with idle connections.
-    entry: Entry,
+    resting: Rc<BothResting>,
+    /// Its places among the targets with idle connections: of HTTP/1.1, of HTTP/2.
+    entries: [Entry; 2],
     /// Its identity, interned: the same on all threads, in every graph.
     pub key: u32,
     /// Its location.
@@ -34,8 +34,8 @@ pub(crate) struct Target {
     pub multiplexed: Multiplexed,
     /// The counters of its connections.
     pub counts: Rc<ConnectionCounts>,
-    /// The longest idle time that any of its nodes allows, ns; `None`: forever.
-    idle_timeout_ns: Cell<Option<u64>>,
+    /// The longest idle times that any of its nodes allows, of HTTP/1.1 and of HTTP/2, ns; `None`: forever.
+    idle_timeout_ns: [Cell<Option<u64>>; 2],
     /// Alive while a connection is open on which it chose HTTP/1.1 although both versions were offered.
     h1_chosen: RefCell<Weak<()>>,
     /// Whether no node leads here any more, so that no connection is kept.
@@ -47,7 +47,7 @@ pub(crate) struct Target {
 pub(crate) struct Targets {
     by_key: RefCell<BTreeMap<u32, Rc<Target>>>,
     /// Those with idle connections.
-    resting: Rc<Resting<Target>>,
+    resting: Rc<BothResting>,
     /// Where connections are closed that end together, and targets freed that no graph has any more.
     discards: Rc<Discards>,
     /// The number of the last generation's pass over the targets.
@@ -56,6 +56,14 @@ pub(crate) struct Targets {
     has_retired: Cell<bool>,
     /// Targets that were visited between two polls of the sockets.
     pub visits: Visits,
+}
+
+/// The targets with idle connections of each kind. They are apart since they are kept for different times, and the one
+/// that ends first is found at once only among equals.
+#[derive(Default)]
+struct BothResting {
+    h1: Resting<Target, false>,
+    h2: Resting<Target, true>,
 }
 
 /// Targets that a loop visits before it polls the sockets again. In tests the most that a turn has had.
@@ -96,18 +104,19 @@ impl Targets {
                 own: own.clone(),
                 key,
                 resting: self.resting.clone(),
-                entry: Entry::default(),
+                entries: <[Entry; 2]>::default(),
                 place: place(),
                 pool: RefCell::default(),
                 multiplexed: Multiplexed::default(),
                 counts: Rc::default(),
-                idle_timeout_ns: Cell::new(Some(0)),
+                idle_timeout_ns: [Cell::new(Some(0)), Cell::new(Some(0))],
                 h1_chosen: RefCell::default(),
                 retired: Cell::new(false),
             })
         });
-        let longest = target.idle_timeout_ns.get().zip(origin.idle_timeout_ns).map(|(a, b)| a.max(b));
-        target.idle_timeout_ns.set(longest);
+        for (own, is_h2) in target.idle_timeout_ns.iter().zip([false, true]) {
+            own.set(own.get().zip(origin.idle_ns(is_h2)).map(|(a, b)| a.max(b)));
+        }
         target.retired.set(false);
         target.clone()
     }
@@ -186,16 +195,24 @@ impl Targets {
 
     /// Closes idle connections that were idle for too long, are too old, or were closed by the origin; in slices.
     pub async fn sweep(&self, core: &Core) {
+        self.sweep_kind(core, &self.resting.h1).await;
+        self.sweep_kind(core, &self.resting.h2).await;
+    }
+
+    async fn sweep_kind<const H2: bool>(&self, core: &Core, resting: &Resting<Target, H2>)
+    where
+        Target: Rests<H2>,
+    {
         let begun_ns = core.now();
         let mut after: Option<Position> = None;
         loop {
-            let (some, last) = self.resting.next(after, begun_ns, AT_ONCE);
+            let (some, last) = resting.next(after, begun_ns, AT_ONCE);
             let now_ns = core.now();
             let mut closing = Vec::new();
             for target in some {
                 self.visits.count(core.runtime.looks());
-                closing.extend(target.sweep(now_ns));
-                self.resting.renew(now_ns, &target);
+                closing.extend(target.sweep(now_ns, H2));
+                resting.renew(now_ns, &target);
             }
             self.discards.put(closing, Slice::Connections);
             if last.is_none() {
@@ -208,7 +225,7 @@ impl Targets {
 
     /// When the first idle connection has been idle for too long, ns; without such a limit, a time that will not come.
     pub fn idle_due_ns(&self) -> Option<u64> {
-        self.resting.due_ns()
+        self.resting.h1.due_ns().into_iter().chain(self.resting.h2.due_ns()).min()
     }
 
     /// How many there are.
@@ -226,7 +243,9 @@ impl Targets {
 
     /// Closes the longest idle connection of all targets; returns whether there was one.
     pub fn close_oldest(&self) -> bool {
-        self.resting.oldest().is_some_and(|target| target.close_idle())
+        let both = [self.resting.h1.oldest(), self.resting.h2.oldest()];
+        let oldest = both.into_iter().flatten().min_by_key(|(since_ns, _)| *since_ns);
+        oldest.is_some_and(|(_, target)| target.close_idle())
     }
 
     /// Applies new addresses of a name: idle connections to other addresses close, busy ones after their exchange.
@@ -257,9 +276,9 @@ impl Target {
     }
 
     /// Takes an idle connection that may be used.
-    pub fn take(&self, now_ns: u64, idle_timeout_ns: Option<u64>, choice: Choice) -> Option<OriginConn> {
-        let multiplexed = self.multiplexed.take(now_ns, idle_timeout_ns, choice);
-        multiplexed.or_else(|| self.take_h1(now_ns, idle_timeout_ns))
+    pub fn take(&self, now_ns: u64, origin: &Origin, choice: Choice) -> Option<OriginConn> {
+        let multiplexed = self.multiplexed.take(now_ns, origin.idle_ns(true), choice);
+        multiplexed.or_else(|| self.take_h1(now_ns, origin.idle_ns(false)))
     }
 
     /// Takes an idle HTTP/1.1 connection that may be used.
@@ -272,14 +291,8 @@ impl Target {
         let leads = self.place.leads(conn.opened_ns, || conn.peer);
         if leads && !self.retired.get() && !core.is_draining() {
             self.multiplexed.put(conn);
-            self.rest(core.recent());
+            self.resting.h2.add(core.recent(), self, &self.own);
         }
-    }
-
-    /// Notes that it may have idle connections, the oldest not before this time.
-    #[inline]
-    fn rest(&self, since_ns: u64) {
-        self.resting.add(since_ns, self, &self.own);
     }
 
     /// Keeps a connection for the next request, if it leads where it should.
@@ -287,16 +300,19 @@ impl Target {
         let leads = self.place.leads(conn.opened_ns(), || conn.peer());
         if leads && !self.retired.get() && !core.is_draining() {
             self.pool.borrow_mut().put(conn, core.recent());
-            self.rest(core.recent());
+            self.resting.h1.add(core.recent(), self, &self.own);
         } else {
             conn.set_ending(Ending::Spare);
         }
     }
 
-    /// Removes connections that were idle for too long, are too old, or were closed by the origin.
-    fn sweep(&self, now_ns: u64) -> Vec<OriginConn> {
-        let idle_ns = self.idle_timeout_ns.get();
-        self.multiplexed.keep_only(|conn| conn.is_usable(now_ns, idle_ns));
+    /// Removes connections of this kind that were idle for too long, are too old, or were closed by the origin.
+    fn sweep(&self, now_ns: u64, is_h2: bool) -> Vec<OriginConn> {
+        let idle_ns = self.idle_timeout_ns[usize::from(is_h2)].get();
+        if is_h2 {
+            self.multiplexed.keep_only(|conn| conn.is_usable(now_ns, idle_ns));
+            return Vec::new();
+        }
         self.pool.borrow_mut().sweep(now_ns, idle_ns)
     }
 
@@ -313,31 +329,53 @@ impl Target {
     /// Retires the target: no node leads here any more. Returns its idle connections, which are to be closed.
     pub fn retire(&self) -> Vec<OriginConn> {
         self.retired.set(true);
-        self.resting.remove(self);
+        self.resting.h1.remove(self);
+        self.resting.h2.remove(self);
         self.multiplexed.keep_only(|_| false);
         self.pool.borrow_mut().take_all()
     }
 }
 
-impl Rests for Target {
+impl Rests<false> for Target {
     fn key(&self) -> u32 {
         self.key
     }
 
     fn entry(&self) -> &Entry {
-        &self.entry
+        &self.entries[0]
     }
 
     fn oldest_ns(&self) -> Option<u64> {
-        let pooled = self.pool.borrow().oldest_ns();
-        pooled.into_iter().chain(self.multiplexed.oldest_ns()).min()
+        self.pool.borrow().oldest_ns()
     }
 
     fn idle_timeout_ns(&self) -> Option<u64> {
-        self.idle_timeout_ns.get()
+        self.idle_timeout_ns[0].get()
     }
 
     fn is_kept(&self) -> bool {
-        self.pool.borrow().len() > 0 || self.multiplexed.len() > 0
+        self.pool.borrow().len() > 0
+    }
+}
+
+impl Rests<true> for Target {
+    fn key(&self) -> u32 {
+        self.key
+    }
+
+    fn entry(&self) -> &Entry {
+        &self.entries[1]
+    }
+
+    fn oldest_ns(&self) -> Option<u64> {
+        self.multiplexed.oldest_ns()
+    }
+
+    fn idle_timeout_ns(&self) -> Option<u64> {
+        self.idle_timeout_ns[1].get()
+    }
+
+    fn is_kept(&self) -> bool {
+        self.multiplexed.len() > 0
     }
 }

@@ -43,9 +43,11 @@ fn http_1_goes_on_as_http_2() {
 
 #[test]
 fn one_connection_carries_many_and_another_is_made_when_streams_run_out() {
-    for (most, connections) in [(100, 1), (10, 2)] {
+    // What the origin allows, and what the file does.
+    for (most, own, connections) in [(100, 100, 1), (10, 100, 2), (100, 5, 4), (1, 100, 20)] {
         let origin = Origin::new(most, |_, _| Reply::Silence);
-        let served = before(&origin);
+        let limits = format!("protocol=\"h2\", max_streams={own}");
+        let served = serve_node(&node(&origin.addr).replace("protocol=\"h2\"", &limits));
         run(async {
             let mut client = Client::new(&served.addr).await;
             let mut answers = Vec::new();
@@ -63,6 +65,21 @@ fn one_connection_carries_many_and_another_is_made_when_streams_run_out() {
             }
             assert!(origin.resets().iter().all(|reason| *reason == Reason::CANCEL));
         });
+    }
+}
+
+/// An idle connection is kept for 60 s, unless the file says for how long.
+#[test]
+fn an_idle_connection_is_kept_for_longer_than_one_of_http_1() {
+    for (given, connections) in [("", 1), (", idle_timeout=50*ms", 2)] {
+        let origin = Origin::new(100, |_, _| ok("x"));
+        let served = serve_node(&node(&origin.addr).replace("\"h2\"", &format!("\"h2\"{given}")));
+        let answered = |_| assert_eq!(common::get(&served.addr, "/").status, 200);
+        answered(0);
+        // Longer than 4 s.
+        common::pause(if given.is_empty() { 4_500 } else { 200 });
+        answered(1);
+        assert_eq!(origin.connections(), connections, "{given}");
     }
 }
 

@@ -32,6 +32,8 @@ fn of_spec(spec: &Spec) -> fn() {
         Spec::Faulty(_) => faults::faulty_by_its_modes,
         Spec::Lb(lb) => of_policy(&lb.balance),
         Spec::Fleet(_) => fixed::a_fleet_alone_is_built_in_servers,
+        // Only a simulation has it.
+        Spec::Connection(_) => fixed::built_in_servers_say_their_name,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The tables of connections: which servers they lead to, which instances they lead from, and where they are counted.
 
 use crate::code::changes::ChangeTables;
-use crate::code::{Code, MemberId, StageId};
+use crate::code::{Code, MemberId, SiteId, StageId};
 use crate::compile::blocks::{Layout, inside};
 use std::collections::{BTreeMap, BTreeSet};
 use weir_model::connections::{Instance, Server};
@@ -34,6 +34,8 @@ pub(crate) struct ConnectionTables {
     pub sites: Vec<ConnectionSite>,
     pub servers: Vec<Server>,
     pub instances: Vec<Instance>,
+    /// By group but the first, which has all: the site whose connections it counts.
+    pub sites_of_groups: Vec<SiteId>,
     /// By server: the node that takes its connections, and its own.
     nodes: Vec<(NodeId, NodeId)>,
     /// By instance, its listener; none before the first listener.
@@ -105,11 +107,14 @@ impl ConnectionTables {
 
     /// Counts what a result shows in one row together: the servers and the listeners of a site, or each.
     fn find_groups(&mut self, layout: &Layout, each: bool) {
-        let mut groups: BTreeMap<(bool, u32), u32> = BTreeMap::new();
+        let (mut groups, mut sites): (BTreeMap<(bool, u32), u32>, Vec<SiteId>) = Default::default();
         let mut group = |listens: bool, node: NodeId| {
             let of = if each { node } else { layout.point.nodes[node as usize].site };
-            let next = groups.len() as u32 + 1;
-            *groups.entry((listens, of)).or_insert(next)
+            let sites = &mut sites;
+            *groups.entry((listens, of)).or_insert_with(|| {
+                sites.push(SiteId(layout.point.nodes[node as usize].site));
+                sites.len() as u32
+            })
         };
         for (server, (_, node)) in self.servers.iter_mut().zip(&self.nodes) {
             server.group = group(false, *node);
@@ -117,6 +122,7 @@ impl ConnectionTables {
         for (instance, node) in self.instances.iter_mut().zip(&self.listeners) {
             instance.group = node.map(|node| group(true, node));
         }
+        self.sites_of_groups = sites;
     }
 
     fn find_members(&mut self, changes: &ChangeTables) {

@@ -11,7 +11,9 @@ impl Ends {
     /// Finds the ends of all members, once it is known where calls lead.
     pub fn find(&mut self, layout: &Layout, code: &Code) {
         let specs = &layout.point.specs;
-        let crosses = |spec: u32| matches!(specs[spec as usize], Spec::Cable { .. } | Spec::Weight { .. });
+        let crosses = |spec: u32| {
+            matches!(specs[spec as usize], Spec::Cable { .. } | Spec::Weight { .. } | Spec::Connection(_))
+        };
         let all: Vec<MemberId> = (0..code.members).map(MemberId).collect();
         (self.server, self.work) = (all.clone(), all);
         // Blocks come after those that they lead to.

@@ -80,7 +80,7 @@ impl Engine<'_> {
             }
             ColdOp::ReturnConnection { .. } => {
                 self.count_errors(slot, member, pc);
-                let [conn, ..] = self.core.states.frame(slot, depth - 1);
+                let [_, _, conn] = self.core.states.frame(slot, depth - 1);
                 let state = &mut self.core.states.slots[slot.index()];
                 state.depth -= 1;
                 let is_broken_off = breaks_off(state.outcome());

@@ -75,6 +75,8 @@ impl Engine<'_> {
                 (Op::CallReturn, Op::Call { call }) if self.core.code().calls[call as usize].sends_in => {
                     frames -= 1
                 }
+                // The frame of a connection is none of the topology's.
+                (_, Op::Cold(ColdOp::TakeConnection { .. })) => frames -= 1,
                 _ => {}
             }
             frames += 1;

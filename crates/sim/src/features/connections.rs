@@ -6,11 +6,12 @@
 //!   it does.
 //! - Draws: how long an opening takes, and how old the connection may become, by request, way and place of the server.
 
+use crate::code::connections::ConnectionSite;
 use crate::code::order::Entry;
 use crate::code::{MemberId, SlotId};
 use crate::engine::{END_OF_TIME, Engine};
 use crate::state::connections::{Connections, Opening};
-use crate::state::request_state::LINE;
+use crate::state::request_state::{FLAGS, LINE};
 use weir_model::connections::{Come, ConnId, Pair};
 use weir_policy::{Kind, Outcome};
 
@@ -51,13 +52,13 @@ impl Engine<'_> {
                 return true;
             }
             Come::Opens => {
-                of.begin(slot, Opening { row, fails: false, sooner_ns: 0 });
+                of.begin(slot, Opening { row, fails: false, sooner_ns: 0, is_over: false });
                 if self.opens(slot, at, now_ns) {
                     self.is_open(slot, at, now_ns);
                     return true;
                 }
             }
-            Come::Waits => of.begin(slot, Opening { row, fails: false, sooner_ns: 0 }),
+            Come::Waits => of.begin(slot, Opening { row, fails: false, sooner_ns: 0, is_over: false }),
         }
         self.charge(slot, tables.sites[at as usize].stage, member, now_ns.wrapping_neg());
         self.leave_at(slot, (pc as u32 + 1) | LINE, member, depth);
@@ -77,7 +78,9 @@ impl Engine<'_> {
     fn goes_by(&mut self, slot: SlotId, conn: u32) {
         let state = self.core.state(slot);
         let (depth, member) = (usize::from(state.depth), state.member);
-        self.core.states_mut().set_frame(slot, depth, [conn, member.0, 0]);
+        // It stands behind the step that takes a connection.
+        let back = state.pc & !FLAGS;
+        self.core.states_mut().set_frame(slot, depth, [back, member.0, conn]);
         self.core.state_mut(slot).depth += 1;
     }
 
@@ -109,31 +112,40 @@ impl Engine<'_> {
         let Some(opening) = self.features.connections.as_deref().and_then(|of| of.opening(slot)) else {
             return;
         };
+        if opening.is_over {
+            return self.connection_fails(slot, site, member);
+        }
         let is_down = self.is_process_down(server);
         if !opening.fails && !is_down {
             return self.is_open(slot, at, now_ns);
         }
+        if opening.fails {
+            self.connection_fails(slot, site, member);
+        } else {
+            self.goes_by(slot, NO_CONNECTION);
+        }
         // All who waited for it get none either.
-        let mut next = Some(slot);
-        while let Some(who) = next {
-            if who != slot {
+        while let Some(who) =
+            self.features.connections.as_deref_mut().and_then(|of| of.pools.next_to_fail(opening.row))
+        {
+            let who = SlotId(who);
+            if !opening.fails {
                 self.stops_waiting(who, at, now_ns);
-            }
-            if opening.fails {
-                self.count_refusal(who, member, site.stage);
-                self.refuse(who, member, site.stage, Kind::ConnectFailed);
-                self.core.state_mut(who).pc = site.skip;
-                if self.core.code().details {
-                    self.features.details.slots[who.index()].relayed = false;
-                }
-            } else {
                 self.goes_by(who, NO_CONNECTION);
+            } else if let Some(of) = self.features.connections.as_deref_mut() {
+                of.begin(who, Opening { is_over: true, ..opening });
             }
-            if who != slot {
-                self.wake(who, now_ns);
-            }
-            let of = self.features.connections.as_deref_mut();
-            next = of.and_then(|of| of.pools.next_to_fail(opening.row)).map(SlotId);
+            self.wake(who, now_ns);
+        }
+    }
+
+    /// The opening that a request waited for has failed.
+    fn connection_fails(&mut self, slot: SlotId, site: &ConnectionSite, member: MemberId) {
+        self.count_refusal(slot, member, site.stage);
+        self.refuse(slot, member, site.stage, Kind::ConnectFailed);
+        self.core.state_mut(slot).pc = site.skip;
+        if self.core.code().details {
+            self.features.details.slots[slot.index()].relayed = false;
         }
     }
 

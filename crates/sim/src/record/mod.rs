@@ -5,6 +5,7 @@
 //! the replications concerned, by the engine that walks from wait to wait (`crate::reference`). A run that asks for
 //! none of this pays nothing for it, and no event of the fast engine checks whether it is being recorded.
 
+mod connections;
 mod ends;
 mod fleets;
 pub(crate) mod history;
@@ -13,6 +14,8 @@ mod series;
 mod tracks;
 mod typical;
 
+pub(crate) use connections::ConnectionSample;
+pub use connections::ConnectionsOverTime;
 pub use ends::{LatencyClass, LatencyOverTime};
 pub use fleets::FleetOverTime;
 pub(crate) use fleets::{FleetSample, change_marks};

@@ -5,6 +5,7 @@
 //! parts as needed, each two are merged: integrals and counts are kept, so nothing is lost. What is left at the end, if
 //! it is less than half a part, belongs to the part before: a rate over an instant says nothing.
 
+use super::connections::{ConnectionSample, ConnectionsOverTime};
 use super::ends::{Ends, LatencyClass, LatencyOverTime};
 use super::fleets::{FleetOverTime, FleetSample};
 use super::outages::Mark;
@@ -33,6 +34,8 @@ pub(crate) struct StateSample {
     pub pools: Vec<PoolSample>,
     /// Of each fleet that changes.
     pub fleets: Vec<FleetSample>,
+    /// Of each site that has connections.
+    pub connections: Vec<ConnectionSample>,
 }
 
 /// The targets of a site's balancers, all together.
@@ -170,6 +173,8 @@ pub struct Series {
     pub pools: Vec<PoolOverTime>,
     /// Fleets that change.
     pub fleets: Vec<FleetOverTime>,
+    /// Sites of servers and listeners that have connections.
+    pub connections: Vec<ConnectionsOverTime>,
     /// When nodes were down and fleets changed, in order.
     pub marks: Vec<Mark>,
 }
@@ -241,6 +246,12 @@ impl Samples {
             let lengths = self.between(|_| 0).map(|part| part.1);
             let samples = self.all.iter().map(|look| &look.fleets[index]).zip(lengths);
             series.fleets.push(FleetOverTime::new(fleet.label.clone(), samples));
+        }
+        let sites = code.connections.as_ref().map_or(&[][..], |connections| &connections.sites_of_groups);
+        for (index, site) in sites.iter().enumerate() {
+            let lengths = self.between(|_| 0).map(|part| part.1);
+            let samples = self.all.iter().map(|look| look.connections[index]).zip(lengths);
+            series.connections.push(ConnectionsOverTime::new(place(*site), samples));
         }
         series
     }

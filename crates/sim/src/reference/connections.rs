@@ -26,7 +26,7 @@ impl Reference<'_> {
                 self.goes_by(slot, NO_CONNECTION);
             }
             come => {
-                of.begin(slot, Opening { row, fails: false, sooner_ns: 0 });
+                of.begin(slot, Opening { row, fails: false, sooner_ns: 0, is_over: false });
                 let branch = &mut self.branches.slots[slot.index()];
                 (branch.phase, branch.since) = (Phase::Line, self.now_ns);
                 if come == Come::Waits || !self.opens(slot, at) {

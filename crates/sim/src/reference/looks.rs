@@ -6,8 +6,10 @@ use super::recorder::Recorder;
 use super::run::Reference;
 use crate::code::{MemberId, Stage};
 use crate::record::{
-    FleetSample, MOST_CHANGES, Mark, OutageSite, PoolSample, StateSample, change_marks, marks,
+    ConnectionSample, FleetSample, MOST_CHANGES, Mark, OutageSite, PoolSample, StateSample, change_marks,
+    marks,
 };
+use weir_model::connections::Count;
 use weir_model::faulty::Faulty;
 use weir_plan::{Mode, Point};
 use weir_policy::TargetId;
@@ -100,6 +102,10 @@ impl Reference<'_> {
     }
 
     fn look_at(&mut self, at: u64) {
+        let counts = self.connections.as_deref_mut().map(|of| of.pools.counts(at).groups);
+        // The first group has all connections.
+        let sample = |of: &Count| ConnectionSample { open_ns: of.open_ns, opened: of.opened };
+        let connections = counts.iter().flatten().skip(1).map(sample).collect();
         let ledger = &self.ledger;
         let passed = at.saturating_sub(ledger.last_step);
         let in_flight = ledger.area.wrapping_add(ledger.inside.wrapping_mul(passed));
@@ -124,6 +130,7 @@ impl Reference<'_> {
             up,
             pools,
             fleets: fleets.collect(),
+            connections,
         };
         if let Some(recorder) = &mut self.branches.recorder
             && let Some(series) = &mut recorder.tracks.series

@@ -69,6 +69,16 @@ impl ConnectionSums {
         }
     }
 
+    /// How many there are on average.
+    pub fn open(&self) -> Option<f64> {
+        (self.ns > 0).then_some(self.open)
+    }
+
+    /// How many are opened per second.
+    pub fn opened_per_s(&self) -> Option<f64> {
+        self.per_s(self.opened)
+    }
+
     fn per_s(&self, n: u64) -> Option<f64> {
         (self.ns > 0).then(|| n as f64 / (self.ns as f64 / 1e9))
     }
@@ -139,9 +149,9 @@ pub(crate) fn estimated(all: &[Option<&ConnectionSums>], over: &mut Over<'_>) ->
     }
     let share = |part: f64, whole: f64| (whole > 0.0).then(|| part / whole);
     Some(Connections {
-        open: over("connections.open", &|s| (s.ns > 0).then_some(s.open)),
+        open: over("connections.open", &ConnectionSums::open),
         peak: sums.iter().map(|s| s.peak).max().unwrap_or(0),
-        opened_per_s: over("connections.opened_per_s", &|s| s.per_s(s.opened)),
+        opened_per_s: over("connections.opened_per_s", &ConnectionSums::opened_per_s),
         handshakes_per_s: over("connections.handshakes_per_s", &|s| s.per_s(s.handshakes)),
         closed_per_s,
         reused: over("connections.reused", &|s| share(s.found as f64, s.came as f64)),
@@ -160,8 +170,3 @@ pub const CLOSED: [&str; End::ALL.len()] = [
     "connections.closed_per_s.age",
     "connections.closed_per_s.spare",
 ];
-
-/// How many are open on average in a replication, and how many are opened per second.
-pub(crate) fn figures(sums: &ConnectionSums) -> (f64, Option<f64>) {
-    (sums.open, sums.per_s(sums.opened))
-}

@@ -3,7 +3,7 @@
 use crate::code::StageId;
 use crate::results::replicate::Program;
 use crate::results::result::{ExpectationResult, ScenarioResult};
-use crate::results::rows::Row;
+use crate::results::rows::{Expected, Row};
 use crate::results::summary::Replication;
 use weir_plan::{Condition, Metric, Point, Scenario};
 use weir_stats::{Estimate, clopper_pearson};
@@ -29,10 +29,17 @@ pub(crate) fn judged(
                 }
                 (Metric::Success, _) => counted(result.success, result.requests.ok, result.requests.selected),
                 (Metric::Utilisation | Metric::WaitMs, Some(node)) => {
-                    let rows = program.expected.iter().filter(|of| of.name == *node);
+                    let rows =
+                        program.expected.iter().filter(|of| of.name == *node && of.what != Expected::Held);
                     let rows: Vec<(usize, &Row, bool)> =
-                        rows.map(|of| (of.row, &program.rows[of.row], of.shares)).collect();
+                        rows.map(|of| (of.row, &program.rows[of.row], of.what == Expected::Shares)).collect();
                     Estimate::new(runs.iter().map(|r| at_rows(program, &rows, r, condition.metric)))
+                }
+                (metric @ (Metric::Connections | Metric::OpenedPerS), Some(node)) => {
+                    let rows =
+                        program.expected.iter().filter(|of| of.name == *node && of.what == Expected::Held);
+                    let rows: Vec<usize> = rows.map(|of| of.row).collect();
+                    Estimate::new(runs.iter().map(|r| held(&rows, r, metric)))
                 }
                 (metric, _) => result.estimate(metric),
             };
@@ -85,6 +92,12 @@ fn at_rows(program: &Program, rows: &[(usize, &Row, bool)], r: &Replication, met
         }
     }
     (weight > 0.0).then(|| sum / weight)
+}
+
+/// Connections of these rows together, or how many are opened per second.
+fn held(rows: &[usize], r: &Replication, metric: Metric) -> Option<f64> {
+    let of = |row: &usize| r.connections(*row, metric == Metric::OpenedPerS);
+    rows.iter().map(of).sum()
 }
 
 fn slots(program: &Program, row: &Row) -> f64 {

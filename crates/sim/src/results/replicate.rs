@@ -16,7 +16,8 @@ use crate::results::rows::{self, ExpectedRows, Row};
 use crate::results::run::Options;
 use crate::results::summary::{self, Replication};
 use std::sync::atomic::AtomicBool;
-use weir_plan::{Point, Scenario};
+use weir_plan::connections::plain_numbers;
+use weir_plan::{NodeId, Point, Scenario};
 use weir_stats::{Histogram, Key};
 use weir_workload::{Load, load_unless};
 
@@ -31,6 +32,15 @@ pub(crate) struct Program {
     pub shown: usize,
     /// The first row of each node that the file expects something of, and how many it has.
     pub expected: Vec<ExpectedRows>,
+    /// The number of each node in the file's plan, where connections have nodes of their own.
+    pub numbers: Option<Vec<NodeId>>,
+}
+
+impl Program {
+    /// The number of a node in the file's plan.
+    pub fn number(&self, id: NodeId) -> NodeId {
+        self.numbers.as_deref().map_or(id, |numbers| numbers[id as usize])
+    }
 }
 
 /// The summary of a replication, and its latencies: of successes, and of failures.
@@ -128,9 +138,11 @@ pub(crate) fn program(
         (code, tables) = build(true)?;
     }
     let mut rows = rows::rows(&code, members);
+    rows.retain(|row| !row.is_silent(point, &code));
+    let numbers = code.connections.is_some().then(|| plain_numbers(point));
     let shown = rows.len();
     let expected = rows::add_rows(point, scenario, &code, &mut rows);
-    Ok(Program { code, tables, rows, shown, expected })
+    Ok(Program { code, tables, rows, shown, expected, numbers })
 }
 
 /// A finished replication: its sums, the length of its window, and the laws that it broke.

@@ -161,6 +161,10 @@ impl ScenarioResult {
             Metric::Success => self.success,
             Metric::GoodputPerS => self.goodput_per_s,
             Metric::AttemptsPerRequest => self.attempts_per_request,
+            Metric::Connections => self.connections.as_ref().map_or_else(Estimate::default, |c| c.open),
+            Metric::OpenedPerS => {
+                self.connections.as_ref().map_or_else(Estimate::default, |c| c.opened_per_s)
+            }
             Metric::Errors(_) | Metric::Utilisation | Metric::WaitMs => Estimate::default(),
         }
     }

@@ -1,6 +1,7 @@
 //! The rows of a result: which stages of the code, and which of their members, each adds up.
 
 use crate::code::{Code, SiteId, StageId};
+use weir_model::Dist;
 use weir_plan::{Point, Scenario, Spec};
 
 /// A row of the result: the stages (all members of each, or one) that it adds up.
@@ -65,6 +66,12 @@ impl Row {
         self.parts.iter().flat_map(of_part).copied().collect()
     }
 
+    /// Whether nothing is to be said of it: a connection that takes no time to open.
+    pub fn is_silent(&self, point: &Point, code: &Code) -> bool {
+        let spec = self.nodes(code).first().and_then(|id| point.spec(*id));
+        matches!(spec, Some(Spec::Connection(of)) if of.connect == Dist::Fixed { ns: 0 } && of.cost_ns == 0)
+    }
+
     /// The slots or cores of one of its members.
     pub fn slots(&self, code: &Code) -> f64 {
         self.parts.first().map_or(0.0, |(stage, _)| code.stages[stage.index()].slots)
@@ -86,8 +93,18 @@ pub(crate) struct ExpectedRows {
     pub name: String,
     /// Its place among the program's rows.
     pub row: usize,
-    /// Whether it is a server that shares its cores.
-    pub shares: bool,
+    pub what: Expected,
+}
+
+/// What a file can expect something of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expected {
+    /// A queue.
+    Waits,
+    /// A server that shares its cores.
+    Shares,
+    /// A server or a listener, which has connections.
+    Held,
 }
 
 /// The names of nodes that the file expects something of in this scenario, each once.
@@ -99,19 +116,25 @@ fn names<'p>(point: &'p Point, scenario: &Scenario) -> Vec<&'p str> {
     names
 }
 
-/// Whether a node is a queue, or a server that shares its cores (`Some(true)`), of that name.
-fn waits(point: &Point, id: u32, name: &str) -> Option<bool> {
+/// What a node of that name is.
+fn what(point: &Point, id: u32, name: &str) -> Option<Expected> {
     let node = point.nodes.get(id as usize).filter(|node| node.name.as_deref() == Some(name))?;
     match point.specs.get(node.spec as usize) {
-        Some(Spec::Queue { .. }) => Some(false),
-        Some(Spec::Concurrent { .. }) => Some(true),
+        Some(Spec::Queue { .. }) => Some(Expected::Waits),
+        Some(Spec::Concurrent { .. }) => Some(Expected::Shares),
+        Some(Spec::Server { .. } | Spec::Listen(_)) => Some(Expected::Held),
         _ => None,
     }
 }
 
 /// Whether the file expects something of some of a site's members and not of the others.
 pub(crate) fn names_some_members(point: &Point, scenario: &Scenario, code: &Code) -> bool {
-    names(point, scenario).into_iter().any(|name| rows_of(code, |id| waits(point, id, name).is_some()).1)
+    let is_some = |name: &str, of: Expected| rows_of(code, |id| what(point, id, name) == Some(of)).1;
+    names(point, scenario).into_iter().any(|name| {
+        is_some(name, Expected::Waits)
+            || is_some(name, Expected::Shares)
+            || code.connections.is_some() && is_some(name, Expected::Held)
+    })
 }
 
 /// Adds the rows of the nodes that the file expects something of.
@@ -123,9 +146,9 @@ pub(crate) fn add_rows(
 ) -> Vec<ExpectedRows> {
     let mut expected = Vec::new();
     for name in names(point, scenario) {
-        for shares in [false, true] {
-            for row in rows_of(code, |id| waits(point, id, name) == Some(shares)).0 {
-                expected.push(ExpectedRows { name: name.to_owned(), row: rows.len(), shares });
+        for of in [Expected::Waits, Expected::Shares, Expected::Held] {
+            for row in rows_of(code, |id| what(point, id, name) == Some(of)).0 {
+                expected.push(ExpectedRows { name: name.to_owned(), row: rows.len(), what: of });
                 rows.push(row);
             }
         }

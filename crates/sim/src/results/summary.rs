@@ -367,7 +367,7 @@ fn node(
     let service = |r: &RowSums| per(r.served_ns, r.started);
     let nothing = Estimate::default();
     NodeResult {
-        id: if nodes.len() == 1 { nodes.first().copied() } else { None },
+        id: nodes.first().filter(|_| nodes.len() == 1).map(|id| program.number(*id)),
         name: common_name(point, &nodes).unwrap_or(kind).to_string(),
         kind: kind.to_string(),
         place: point.sites[row.site().index()].label.clone(),
@@ -455,6 +455,12 @@ impl Replication {
     pub fn arrivals_s(&self) -> Option<f64> {
         (self.selected > 0)
             .then(|| self.window_ns as f64 / NS_PER_S * self.total as f64 / self.selected as f64)
+    }
+
+    /// Connections of a row on average, or how many are opened per second.
+    pub fn connections(&self, row: usize, opened_per_s: bool) -> Option<f64> {
+        let sums = self.rows[row].connections.as_deref()?;
+        if opened_per_s { sums.opened_per_s() } else { sums.open() }
     }
 
     /// How many requests wait at each of a row's queues or servers, in the mean.

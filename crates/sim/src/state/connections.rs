@@ -34,6 +34,8 @@ pub(crate) struct Opening {
     pub fails: bool,
     /// How much earlier than its limit says it is too old, ns.
     pub sooner_ns: u64,
+    /// Whether it has failed, and the request that waited for it is about to learn that.
+    pub is_over: bool,
 }
 
 /// How long an opening takes, ns.

@@ -55,8 +55,9 @@ const OF_CALLS: &[WarningPage] = &[
          are rarer than the file says.",
     ),
     page(
-        "arguments about connections have no effect on this `server`: without `addr` weir answers itself",
-        "Without `addr` there is no connection: weir answers in the server's place. Give it an address, or leave them out.",
+        "`response_timeout`, `body_timeout` and `send_proxy` have no effect on this `server`: without `addr` weir answers itself",
+        "Without `addr` weir answers in the server's place, after the time that the model takes. Limit that by `timeout`, give the \
+         server an address, or leave them out.",
     ),
     page(
         "this `server` has the HTTPS port (443), but no TLS",

@@ -52,7 +52,14 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "None",
             "for each kind, the share of requests that failed with it",
         ),
-        may("node", "a string", "None", "the name of a queue or concurrent that the conditions apply to"),
+        may("connections", NUMBER, "None", "connections to servers, on average"),
+        may("opened_per_s", NUMBER, "None", "connections opened per second"),
+        may(
+            "node",
+            "a string",
+            "None",
+            "the name of a queue or concurrent that the conditions apply to; for connections, of a server or listen",
+        ),
         may("utilisation", SHARE, "None", "with `node`: its utilisation"),
         may("wait_ms", TIME, "None", "with `node`: how long requests wait there"),
     ],
@@ -70,9 +77,11 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     }
     let node = call.text("node");
     let mut conditions = Vec::new();
-    for metric in Metric::OF_REQUESTS.into_iter().chain(Metric::OF_NODES) {
+    let metrics = Metric::OF_REQUESTS.into_iter().chain(Metric::OF_NODES).chain(Metric::OF_CONNECTIONS);
+    for metric in metrics {
         let Some(value) = call.value_or_none(metric.name()) else { continue };
-        if Metric::OF_NODES.contains(&metric) != node.is_some() && !call.failed() {
+        let is_of_both = Metric::OF_CONNECTIONS.contains(&metric);
+        if !is_of_both && Metric::OF_NODES.contains(&metric) != node.is_some() && !call.failed() {
             misplaced(call, metric, node.is_some());
         }
         let what = call.describe(metric.name());
@@ -100,7 +109,7 @@ fn misplaced(call: &mut Call<'_, '_, '_, '_>, metric: Metric, of_node: bool) {
     if of_node {
         call.wrong_but(
             format!("`{name}` is a figure of requests, but this `expect` names a node"),
-            "a node has `utilisation` and `wait_ms`: write a separate `expect` for the rest",
+            "a node has `utilisation` and `wait_ms`, or `connections` and `opened_per_s`: write a separate `expect` for the rest",
         );
     } else {
         call.wrong_but(
@@ -188,6 +197,8 @@ fn example(metric: Metric) -> &'static str {
         Metric::Utilisation => "<0.8",
         Metric::GoodputPerS => ">=1000",
         Metric::AttemptsPerRequest => "<1.1",
+        Metric::Connections => "<4000",
+        Metric::OpenedPerS => "<10",
         _ => "<300ms",
     }
 }
@@ -245,8 +256,14 @@ fn unknown_scenario(state: &State, expectation: &Expectation) -> Option<Diagnost
 fn unknown_node(state: &State, expectation: &Expectation) -> Option<Diagnostic> {
     let name = expectation.node.as_deref()?;
     let reached = reached(state, &expectation.scenario);
-    let is_queue =
-        |id: &u32| matches!(state.graph.spec(*id), Some(Spec::Queue { .. } | Spec::Concurrent { .. }));
+    let is_of_connections = |c: &Condition| Metric::OF_CONNECTIONS.contains(&c.metric);
+    let wants =
+        |of_connections: bool| expectation.conditions.iter().any(|c| is_of_connections(c) == of_connections);
+    let is_queue = |id: &u32| match state.graph.spec(*id) {
+        Some(Spec::Queue { .. } | Spec::Concurrent { .. }) => !wants(true),
+        Some(Spec::Server { .. } | Spec::Listen(_)) => !wants(false),
+        _ => false,
+    };
     let queues = || reached.iter().filter(|id| is_queue(id)).filter_map(|id| state.graph.node(*id));
     let sites: BTreeSet<u32> =
         queues().filter(|node| node.name.as_deref() == Some(name)).map(|node| node.site).collect();
@@ -272,8 +289,21 @@ fn unknown_node(state: &State, expectation: &Expectation) -> Option<Diagnostic> 
             let help = "name a node that it reaches, or the scenario that reaches this one";
             return Some(Diagnostic::error(message).help(help));
         }
-        let message = format!("\"{name}\" is neither a `queue` nor a `concurrent`: nothing waits there");
-        return Some(Diagnostic::error(message).help("give the queue a `name=`, and use that name"));
+        let (message, help) = match (wants(true), wants(false)) {
+            (true, true) => (
+                "no node has both a line and connections".to_owned(),
+                "write an `expect` for the queue, and another for the server",
+            ),
+            (true, false) => (
+                format!("\"{name}\" is neither a `server` nor a `listen`: no connections lead there"),
+                "name a server or a listener",
+            ),
+            _ => (
+                format!("\"{name}\" is neither a `queue` nor a `concurrent`: nothing waits there"),
+                "give the queue a `name=`, and use that name",
+            ),
+        };
+        return Some(Diagnostic::error(message).help(help));
     }
     let found = Diagnostic::error(format!("`expect` names the node \"{name}\", which does not exist"));
     Some(match suggest::nearest(name, queues().filter_map(|node| node.name.as_deref())) {

@@ -1,11 +1,12 @@
 //! `server(name="server", addr=None, model=None, protocol="auto"|"h1", connect_timeout=1*s, ...)`: where a request
 //! ends.
 
-use super::{Description, Function, Group, examples, may};
+use super::{Description, Function, Group, examples, may, maybe};
 use crate::language::call::{Call, Outcome};
 use crate::language::value::{DistValue, DurationValue, NodeValue, Poison, TlsClientValue};
 use starlark::values::ValueLike;
 use weir_plan::address::{self, Address};
+use weir_plan::ranges::MOST_STREAMS;
 use weir_plan::{Edge, NodeId, Origin, OriginProtocol, SendProxy, Spec, TlsClient};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
@@ -15,7 +16,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         meaning: "Where a request ends: an origin server, or weir in its place.",
         simulated: "behaves as its `model`; without one it answers at once",
         served: "with `addr`, the origin at that address; without it weir answers itself, as the model does (a \
-                built-in server: the arguments about connections have no effect). An upgrade, such as to \
+                built-in server, without TLS: by HTTP/2 with `protocol=\"h2\"`, or with `tls`). An upgrade, such as to \
                 WebSocket, uses HTTP/1.1, under `protocol=\"auto\"` on a connection whose TLS offers nothing else, or \
                 HTTP/2 where the origin allows extended CONNECT; with `protocol=\"h2\"` and without that it is \
                 answered with 501",
@@ -54,7 +55,12 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
                 the final head",
         ),
         may("body_timeout", "a duration or None", "60*s", "silence between two bytes of a body"),
-        may("idle_timeout", "a duration or None", "4*s", "how long an idle connection is kept"),
+        maybe(
+            "idle_timeout",
+            "a duration or None",
+            "4*s, and 60*s where HTTP/2 is spoken",
+            "how long an idle connection is kept",
+        ),
         may(
             "connect",
             "a distribution or None",
@@ -64,6 +70,12 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         may("connect_cost", "a duration", "0*s", "the server's work for a new connection in a simulation"),
         may("max_age", "a duration or None", "None", "how old a connection may get"),
         may("max_requests", "1 or more, or None", "None", "requests on one connection, at most"),
+        may(
+            "max_streams",
+            "1 or more",
+            "100",
+            "requests at once on a connection of HTTP/2, at most, and no more than the origin allows",
+        ),
         may(
             "send_proxy",
             "\"v1\" | \"v2\"",
@@ -92,13 +104,14 @@ fn origin(call: &mut Call<'_, '_, '_, '_>, addr: Option<&str>) -> Origin {
     ];
     let protocol = call.choice("protocol", &words).unwrap_or_default();
     let plain = Origin::new(addr.is_some());
-    let origin = Origin {
+    let mut origin = Origin {
         protocol,
         tls: tls(call, addr),
         connect_timeout_ns: call.limit_or("connect_timeout", plain.connect_timeout_ns),
         response_timeout_ns: call.limit_or("response_timeout", plain.response_timeout_ns),
         body_timeout_ns: call.limit_or("body_timeout", plain.body_timeout_ns),
-        idle_timeout_ns: call.limit_or("idle_timeout", plain.idle_timeout_ns),
+        idle_timeout_ns: call.limit("idle_timeout"),
+        h2_idle_timeout_ns: None,
         max_age_ns: call.limit("max_age"),
         max_requests: call.most_or("max_requests", None),
         connect: match call.is_none("connect") {
@@ -106,14 +119,24 @@ fn origin(call: &mut Call<'_, '_, '_, '_>, addr: Option<&str>) -> Origin {
             false => call.dist("connect"),
         },
         connect_cost_ns: call.duration("connect_cost").unwrap_or(0),
+        max_streams: call.count("max_streams", 1, MOST_STREAMS).unwrap_or(plain.max_streams),
         send_proxy: match call.is_none("send_proxy") {
             true => None,
             false => call.choice("send_proxy", &[("v1", Some(SendProxy::V1)), ("v2", Some(SendProxy::V2))]),
         },
     };
+    if call.value("idle_timeout").is_none() {
+        origin.set_default_idle(origin.may_speak_h2());
+    }
     if call.failed() {
         return origin;
     }
+    check(call, addr, &origin);
+    origin
+}
+
+/// Reports what cannot be, and what has no effect.
+fn check(call: &mut Call<'_, '_, '_, '_>, addr: Option<&str>, origin: &Origin) {
     if origin.send_proxy.is_some() && origin.protocol == OriginProtocol::H2 {
         call.wrong_but(
             "`send_proxy` of `server` names one client for a whole connection, but HTTP/2 shares \
@@ -121,10 +144,14 @@ fn origin(call: &mut Call<'_, '_, '_, '_>, addr: Option<&str>) -> Origin {
             "write `protocol=\"h1\"`, or leave `send_proxy` out",
         );
     }
-    let served = Origin { connect: None, connect_cost_ns: 0, ..origin.clone() };
-    if addr.is_none() && served != plain {
+    let plain = Origin::new(false);
+    let has_unread = origin.response_timeout_ns != plain.response_timeout_ns
+        || origin.body_timeout_ns != plain.body_timeout_ns
+        || origin.send_proxy.is_some();
+    if addr.is_none() && has_unread {
         call.warn(
-            "arguments about connections have no effect on this `server`: without `addr` weir answers itself",
+            "`response_timeout`, `body_timeout` and `send_proxy` have no effect on this `server`: without `addr` \
+                weir answers itself",
             "give it an `addr`, or leave them out",
         );
     }
@@ -134,7 +161,6 @@ fn origin(call: &mut Call<'_, '_, '_, '_>, addr: Option<&str>) -> Origin {
             "write `tls=tls.client()`, or use the port for plain HTTP, such as 80",
         );
     }
-    origin
 }
 
 /// TLS to its origin; a name that its certificate must cover must be known.

@@ -30,6 +30,7 @@ pub(super) const REPORT: Layout = Layout {
         ),
         room("page", "what every page has around it", &["table", "graph"]),
         room("sites", "the table of sites", &["number", "table"]),
+        room("connections", "the table of connections", &["number", "table", "sites"]),
         room(
             "explained",
             "what typical requests consist of and how a run went over time, in words and as JSON",
@@ -67,7 +68,18 @@ pub(super) const REPORT: Layout = Layout {
         room(
             "text",
             "tables for a terminal",
-            &["number", "entry", "table", "column", "comparison", "sites", "explained", "wrap", "expected"],
+            &[
+                "number",
+                "entry",
+                "table",
+                "column",
+                "comparison",
+                "sites",
+                "connections",
+                "explained",
+                "wrap",
+                "expected",
+            ],
         ),
         room(
             "html",
@@ -82,6 +94,7 @@ pub(super) const REPORT: Layout = Layout {
                 "graph",
                 "page",
                 "sites",
+                "connections",
                 "explained",
                 "wrap",
                 "expected",

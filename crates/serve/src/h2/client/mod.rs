@@ -55,6 +55,7 @@ pub(crate) struct Conn {
     /// Whether it is TLS: the scheme of its requests says so.
     https: bool,
     most_requests: u64,
+    most_streams: u32,
     /// What it holds in this process.
     held: ConnectionHold,
 }
@@ -66,6 +67,8 @@ pub(crate) struct ConnLimits {
     pub old_ns: u64,
     /// The number of its requests.
     pub most_requests: Option<u64>,
+    /// The number of its requests at once.
+    pub most_streams: u32,
     /// How long the origin's settings may take.
     pub opening_ns: Option<u64>,
 }
@@ -89,7 +92,8 @@ impl Conn {
         on_open: impl FnOnce(Opening) + 'static,
     ) -> Handle {
         let (peer, https) = (socket.peer(), matches!(socket, Socket::Tls(_)));
-        let link = Link::new(core, Wire::new(socket, core.buffers.clone()), Role::Client, CONFIG);
+        let config = Config { max_streams: limits.most_streams.min(MOST_STREAMS), ..CONFIG };
+        let link = Link::new(core, Wire::new(socket, core.buffers.clone()), Role::Client, config);
         held.set_ending(Ending::Spare);
         let conn = Rc::new(Conn {
             core: core.clone(),
@@ -106,6 +110,7 @@ impl Conn {
             peer,
             https,
             most_requests: limits.most_requests.unwrap_or(u64::MAX),
+            most_streams: config.max_streams,
             held,
         });
         core.runtime.spawn(Driver::new(&conn, limits.opening_ns, Box::new(on_open), report).run());
@@ -124,7 +129,7 @@ impl Conn {
     /// Whether the origin takes one more request; not before its settings have come.
     fn has_room(&self) -> bool {
         let codec = self.link.codec.borrow();
-        let most = codec.peer_settings().max_concurrent_streams.min(CONFIG.max_streams) as usize;
+        let most = codec.peer_settings().max_concurrent_streams.min(self.most_streams) as usize;
         self.opened.get() == Some(Ok(())) && self.streams.get() < most && codec.can_open()
     }
 
@@ -222,9 +227,11 @@ impl Drop for Handle {
 /// room for, and short enough that a connection which has room again is soon found.
 const REFUSING_NS: u64 = 1_000_000_000;
 
-/// The limits of weir (RFC 9113 §6.5.2). A connection has no more streams than have room in its window.
+/// Streams of a connection at most: those that have room in its window.
+const MOST_STREAMS: u32 = H2_ORIGIN_WINDOW_BYTES / H2_STREAM_WINDOW_BYTES;
+
+/// The limits of weir (RFC 9113 §6.5.2), with those of streams that its server has.
 const CONFIG: Config = Config {
-    max_streams: 1000,
     max_head: MAX_RESPONSE_HEAD_BYTES as u32,
     max_fields: MAX_RESPONSE_HEADERS as u32,
     stream_window: H2_STREAM_WINDOW_BYTES,

@@ -13,7 +13,7 @@ use weir_net::transport::socket::Socket;
 /// Sends a request without body, given by its head in HTTP/1.1 syntax; returns the status of its answer, if there is
 /// one. The rest is cancelled.
 pub(crate) async fn ask(core: &Rc<Core>, socket: Socket, head: &[u8]) -> Option<u16> {
-    let limits = ConnLimits { old_ns: u64::MAX, most_requests: None, opening_ns: None };
+    let limits = ConnLimits { old_ns: u64::MAX, most_requests: None, most_streams: 1, opening_ns: None };
     let handle = Conn::open(core, socket, limits, ConnectionHold::default(), None, |_| {});
     let rendered = Rendered::new(head);
     let line = rendered.request_line(handle.conn.https);

@@ -107,7 +107,7 @@ impl Server {
             if !self.may_multiplex() {
                 return self.connect_h1(ex, limit).await;
             }
-            match self.target.multiplexed.turn(ex.core.now(), self.origin.idle_timeout_ns, choice) {
+            match self.target.multiplexed.turn(ex.core.now(), self.origin.idle_ns(true), choice) {
                 Turn::Make(maker) => {
                     let making = maker.making();
                     let conn = self.make(ex, limit, maker).await?;
@@ -156,6 +156,7 @@ impl Server {
         let limits = ConnLimits {
             old_ns: self.old_ns(core),
             most_requests: self.origin.max_requests,
+            most_streams: self.origin.max_streams,
             opening_ns: self.origin.connect_timeout_ns,
         };
         let report = self.report(ex.listener());

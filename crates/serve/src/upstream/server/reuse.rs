@@ -25,21 +25,19 @@ impl Server {
 
     /// A connection that carries an upgrade, if there is one.
     fn take_for_upgrade(&self, now_ns: u64) -> Option<OriginConn> {
-        let idle_ns = self.origin.idle_timeout_ns;
-        let extended = self.target.multiplexed.take_extended(now_ns, idle_ns);
+        let extended = self.target.multiplexed.take_extended(now_ns, self.origin.idle_ns(true));
         extended.or_else(|| match self.origin.protocol {
             OriginProtocol::H2 => None,
-            _ => self.target.take_h1(now_ns, idle_ns),
+            _ => self.target.take_h1(now_ns, self.origin.idle_ns(false)),
         })
     }
 
     /// A connection for a request that is not an upgrade. HTTP/1.1 connections are left to upgrades where HTTP/2 may
     /// be used.
     pub(super) fn take_shared(&self, now_ns: u64, choice: Choice) -> Option<OriginConn> {
-        let idle_ns = self.origin.idle_timeout_ns;
         match self.may_multiplex() {
-            true => self.target.multiplexed.take(now_ns, idle_ns, choice),
-            false => self.target.take(now_ns, idle_ns, choice),
+            true => self.target.multiplexed.take(now_ns, self.origin.idle_ns(true), choice),
+            false => self.target.take(now_ns, &self.origin, choice),
         }
     }
 

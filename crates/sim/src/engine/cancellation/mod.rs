@@ -16,7 +16,7 @@ use crate::code::{MemberId, SlotId, StageId};
 use crate::engine::{END_OF_TIME, Engine, Event};
 use crate::state::holds::Hold;
 use crate::state::holds::HoldKind;
-use crate::state::request_state::{FAN, FLAGS, IDLE, LINE, PARKED};
+use crate::state::request_state::{CHECK, FAN, FLAGS, IDLE, LINE, PARKED};
 use crate::state::scopes::WaitEnd;
 use crate::state::scopes::{CHECKED, Limit, Remnant, WHOLE};
 use weir_policy::{Kind, TargetId};
@@ -282,9 +282,10 @@ impl Engine<'_> {
                     Op::LeaveQueue { queue } => {
                         holds.push(Hold { what: HoldKind::Slot { queue }, member, pc: at, depth });
                     }
-                    Op::Cold(ColdOp::ReturnConnection { .. }) => {
+                    // A health check takes none.
+                    Op::Cold(ColdOp::ReturnConnection { .. }) if state.pc & CHECK == 0 => {
                         depth -= 1;
-                        let [conn, ..] = self.core.states.frame(slot, depth);
+                        let [_, _, conn] = self.core.states.frame(slot, depth);
                         holds.push(Hold { what: HoldKind::Connection { conn }, member, pc: at, depth });
                     }
                     _ => {}

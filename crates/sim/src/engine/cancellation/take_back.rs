@@ -43,9 +43,9 @@ impl Engine<'_> {
             Op::EnterQueue { queue } => (code.queues[queue as usize].stage, state.pc & LINE != 0),
             Op::Cold(ColdOp::AskGuard { lb }) if state.pc & LINE != 0 => (code.lbs[lb as usize].stage, true),
             Op::EnterShare { share } => (code.shares[share as usize].stage, true),
-            Op::Cold(ColdOp::TakeConnection { at }) if state.pc & LINE != 0 => {
+            Op::Cold(ColdOp::TakeConnection { at }) => {
                 let Some(tables) = code.connections.as_deref() else { return };
-                (tables.sites[at as usize].stage, true)
+                (tables.sites[at as usize].stage, state.pc & LINE != 0)
             }
             op => match self.lost_at(op) {
                 Some((stage, in_vain)) => {

@@ -115,12 +115,12 @@ fn way(d: &mut Draws, name: &str) -> (String, u64) {
 }
 
 /// A file with two fleets of random members, at some balancers among other nodes.
-fn file(seed: u64) -> String {
+pub(super) fn file(seed: u64) -> String {
     file_of(seed, false)
 }
 
 /// The same; `finds`: with fleets whose members a source lists.
-fn file_of(seed: u64, finds: bool) -> String {
+pub(super) fn file_of(seed: u64, finds: bool) -> String {
     let mut d = Draws::new(seed.wrapping_add(1 << 42));
     let listed = ["f", "g"].map(|_| finds && d.number(4) > 0);
     let mut text = String::from(

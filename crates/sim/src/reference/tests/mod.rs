@@ -1,6 +1,7 @@
 //! The engine and its reference against their specification: in any topology (`random`), and to the nanosecond in
 //! cases worked out by hand (`cut`, `fail`, `order`). Every self-check is shown to fire.
 
+mod connections;
 mod core;
 mod cut;
 mod draws;
@@ -90,6 +91,7 @@ impl Reference<'_> {
             Act::Limit { .. } => "limit",
             Act::Hedge { .. } => "hedge",
             Act::Hop { .. } => "hop",
+            Act::Connect { .. } => "connection",
         };
         let doing = match branch.phase {
             Phase::Begin => "begins",
@@ -138,6 +140,7 @@ fn run_reference(
     sabotage: Option<Sabotage>,
 ) -> Result<(Observations, Vec<String>), Cut> {
     let (point, scenario) = plan.points[0].grown(&plan.points[0].scenarios[0]);
+    let (point, scenario) = point.connected(scenario, false);
     let program = program(point, scenario, members, false).unwrap();
     let key = Key::new(1).with(0);
     let load = load(scenario, scenario.requests, key);
