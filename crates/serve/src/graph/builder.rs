@@ -402,7 +402,7 @@ impl Builder<'_> {
             // The plan was checked: it has the name.
             _ => String::new(),
         };
-        Some(Secure { client: self.tls.get(&client_files(tls))?, host: host.into(), target })
+        Some(Secure::new(self.tls.get(&client_files(tls))?, host.into(), target))
     }
 
     pub(super) fn balancer(&self, id: NodeId, lb: &Lb) -> lb::Lb {
