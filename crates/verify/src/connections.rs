@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use weir_model::connections::{Exchange, opened};
 use weir_model::draws::purpose;
 use weir_model::loops;
-use weir_plan::{Edge, HttpVersion, NodeId, Origin, Point, Scenario};
+use weir_plan::serving::named_server;
+use weir_plan::{Edge, HttpVersion, NodeId, Origin, OriginProtocol, Point, Scenario, Spec};
 use weir_policy::{Kind, TargetId};
 use weir_sim::{History, Stage};
 use weir_stats::Key;
@@ -63,11 +64,26 @@ pub(crate) fn predicted(
         opened.len() as u64
     };
     let client = all(clients.into_values().collect(), listen.http.idle_timeout_ns);
-    let server = all(servers.into_values().collect(), Origin::new(false).idle_timeout_ns);
-    // One connection of HTTP/2 carries many; connections of routers behind others are others' own.
+    // Pools are of HTTP/1.1: one connection of HTTP/2 carries many requests.
+    let origins: Vec<Origin> = servers.keys().map(|(_, server)| origin(point, *server)).collect();
+    let is_multiplexed = origins.iter().any(|origin| origin.protocol == OriginProtocol::H2);
+    let server = servers
+        .into_values()
+        .zip(origins)
+        .map(|(pool, origin)| all(vec![pool], origin.idle_timeout_ns))
+        .sum();
+    // Connections of routers behind others are others' own.
     let is_h1 = listen.http.versions.contains(&HttpVersion::H1);
-    let is_plain = prepared.inner().is_empty() && prepared.against.is_none();
+    let is_plain = prepared.inner().is_empty() && prepared.against.is_none() && !is_multiplexed;
     ConnectionCounts { client: is_h1.then_some(client), server: is_plain.then_some(server), selected }
+}
+
+/// How the built-in server that begins at a node is spoken to.
+fn origin(point: &Point, first: NodeId) -> Origin {
+    match named_server(point, first).and_then(|server| point.spec(server)) {
+        Some(Spec::Server { origin, .. }) => origin.built_in(),
+        _ => Origin::new(false),
+    }
 }
 
 /// The time to open connections is not simulated; a warning says so when it is more than this share of the mean
