@@ -197,6 +197,22 @@ impl Clients {
     }
 }
 
+fn config(files: &ClientFiles) -> Result<ClientConfig, CannotUse> {
+    let failed = |e: rustls::Error| CannotUse(format!("TLS cannot be set up: {e}"));
+    let Authorities { roots, named } = files.ca.as_deref().map_or_else(system_authorities, authorities)?;
+    let builder = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
+    let verifier =
+        Verifier::new(roots, named).map_err(|e| CannotUse(format!("TLS cannot be set up: {e}")))?;
+    let builder = builder.map_err(failed)?.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
+    Ok(match &files.certificate {
+        None => builder.with_no_client_auth(),
+        Some(pair) => {
+            let own = Arc::unwrap_or_clone(certified(pair)?);
+            builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(own)))
+        }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -260,20 +276,4 @@ mod tests {
         assert!(client.now().targets.len() <= FEW_TARGETS);
         assert!(Arc::ptr_eq(&config, &client.now().of_target(&stays)));
     }
-}
-
-fn config(files: &ClientFiles) -> Result<ClientConfig, CannotUse> {
-    let failed = |e: rustls::Error| CannotUse(format!("TLS cannot be set up: {e}"));
-    let Authorities { roots, named } = files.ca.as_deref().map_or_else(system_authorities, authorities)?;
-    let builder = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
-    let verifier =
-        Verifier::new(roots, named).map_err(|e| CannotUse(format!("TLS cannot be set up: {e}")))?;
-    let builder = builder.map_err(failed)?.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
-    Ok(match &files.certificate {
-        None => builder.with_no_client_auth(),
-        Some(pair) => {
-            let own = Arc::unwrap_or_clone(certified(pair)?);
-            builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(own)))
-        }
-    })
 }
