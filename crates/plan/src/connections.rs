@@ -7,7 +7,7 @@ use crate::graph::WithConnections;
 use crate::insert::before;
 use crate::listen::Connecting;
 use crate::reach::Reach;
-use crate::serving::servers;
+use crate::serving::{named_server, servers};
 use crate::{Edge, NodeId, Point, Scenario, Spec};
 use std::sync::OnceLock;
 
@@ -103,20 +103,4 @@ pub fn plain_numbers(point: &Point) -> Vec<NodeId> {
         id - added
     };
     (0..point.nodes.len() as NodeId).map(number).collect()
-}
-
-/// The server that begins at a node: the first one that a request comes to there.
-pub fn named_server(point: &Point, first: NodeId) -> Option<NodeId> {
-    let mut stack = vec![first];
-    while let Some(id) = stack.pop() {
-        if matches!(point.spec(id), Some(Spec::Server { .. })) {
-            return Some(id);
-        }
-        match point.nodes.get(id as usize)?.to {
-            Edge::None => {}
-            Edge::Node(next) => stack.push(next),
-            Edge::List(list) => stack.extend(point.lists.get(list as usize)?.iter().rev()),
-        }
-    }
-    None
 }

@@ -380,6 +380,20 @@ impl Origin {
         }
     }
 
+    /// How a server of this process is spoken to in the place of this one: without TLS, so that both sides know the
+    /// version beforehand.
+    pub fn built_in(&self) -> Origin {
+        let protocol = if self.may_speak_h2() { OriginProtocol::H2 } else { OriginProtocol::H1 };
+        Origin {
+            protocol,
+            idle_timeout_ns: self.idle_ns(protocol == OriginProtocol::H2),
+            max_age_ns: self.max_age_ns,
+            max_requests: self.max_requests,
+            max_streams: self.max_streams,
+            ..Origin::new(false)
+        }
+    }
+
     /// Gives connections the idle times that they have where a file says nothing: 4 s, and 60 s where HTTP/2 is spoken.
     pub fn set_default_idle(&mut self, may_speak_h2: bool) {
         (self.idle_timeout_ns, self.h2_idle_timeout_ns) = match (self.protocol, may_speak_h2) {

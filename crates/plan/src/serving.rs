@@ -98,6 +98,22 @@ pub(crate) fn servers(point: &Point, roots: &[NodeId]) -> Vec<Vec<NodeId>> {
     roots.iter().map(&mut of).collect()
 }
 
+/// The server that a built-in one begins at: this node, or the first one behind it that is a server.
+pub fn named_server(point: &Point, first: NodeId) -> Option<NodeId> {
+    let mut stack = vec![first];
+    while let Some(id) = stack.pop() {
+        if matches!(spec_of(point, id), Some(Spec::Server { .. })) {
+            return Some(id);
+        }
+        match point.nodes.get(id as usize)?.to {
+            Edge::None => {}
+            Edge::Node(next) => stack.push(next),
+            Edge::List(list) => stack.extend(point.lists.get(list as usize)?.iter().rev()),
+        }
+    }
+    None
+}
+
 /// Listeners that want the port of an earlier one.
 fn competing(point: &Point, roots: &[NodeId]) -> Vec<Diagnostic> {
     let mut wrong = Vec::new();

@@ -57,6 +57,8 @@ pub struct Calibration {
     pub cable_ns: f64,
     /// One timer of ten at a server rings later than this, ns.
     pub late_ns: f64,
+    /// How long a router takes to open a connection to a server, ns.
+    pub connect_ns: f64,
     /// Requests a second that client, router and server manage together.
     pub most_per_s: f64,
 }
@@ -70,6 +72,7 @@ pub fn calibrate(exe: &Path, stop: &Arc<AtomicBool>) -> Result<Calibration, Erro
     let point = plan.points.first().ok_or_else(|| Error::System("the calibration is empty".to_owned()))?;
     let (mut medians, mut late_ns, mut most_per_s) = ([0.0; 5], 0.0f64, 0.0);
     let mut client_deciles_ns = [0.0; 9];
+    let (mut opened, mut connecting_s) = (0, 0.0);
     for (number, (median, scenario)) in medians.iter_mut().zip(&point.scenarios).enumerate() {
         let real = run(point, scenario, &options, stop)?;
         let deciles = deciles(&steady(&real.load.rows));
@@ -78,6 +81,8 @@ pub fn calibrate(exe: &Path, stop: &Arc<AtomicBool>) -> Result<Calibration, Erro
             client_deciles_ns = deciles;
         }
         late_ns = late_ns.max(real.late_ns.unwrap_or_default());
+        let (n, took_s) = real.opened.unwrap_or_default();
+        (opened, connecting_s) = (opened + n, connecting_s + took_s);
         most_per_s = real.load.rate_per_s.unwrap_or_default();
     }
     let [client_hop_ns, one_ns, busy_ns, far_ns, _] = medians;
@@ -92,6 +97,7 @@ pub fn calibrate(exe: &Path, stop: &Arc<AtomicBool>) -> Result<Calibration, Erro
         server_hop_ns,
         work_ns,
         late_ns,
+        connect_ns: if opened > 0 { connecting_s * 1e9 / opened as f64 } else { 0.0 },
         most_per_s,
     })
 }

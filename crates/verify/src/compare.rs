@@ -6,6 +6,8 @@ use weir_stats::t95;
 
 /// Differences below this agree at any share, ms.
 const NO_MATTER_MS: f64 = 1.0;
+/// The same of numbers of connections: fewer than three.
+const NO_MATTER_COUNT: f64 = 3.0;
 /// More runs than this are not suggested.
 const MOST_RUNS: u32 = 10_000;
 
@@ -14,8 +16,9 @@ const MOST_RUNS: u32 = 10_000;
 pub(crate) struct Compared {
     pub name: &'static str,
     pub unit: Unit,
-    /// Whether it is a latency.
+    /// Whether it is a latency, or a number of connections: then small differences agree at any share.
     pub is_ms: bool,
+    pub is_count: bool,
 }
 
 /// Compares a statistic: pairs of what was simulated and what was. The difference has at least the half width `least`.
@@ -50,6 +53,8 @@ pub(crate) fn compare(
     };
     if of.is_ms {
         band = band.max(NO_MATTER_MS);
+    } else if of.is_count {
+        band = band.max(NO_MATTER_COUNT);
     }
     let verdict = match (difference.low, difference.high) {
         (Some(low), Some(high)) if -band <= low && high <= band => Verdict::Agrees,
@@ -104,7 +109,7 @@ fn runs_needed(difference: &Estimate, runs: usize, band: f64) -> Option<u32> {
 mod tests {
     use super::*;
 
-    const P50: Compared = Compared { name: "p50", unit: Unit::Ratio, is_ms: true };
+    const P50: Compared = Compared { name: "p50", unit: Unit::Ratio, is_ms: true, is_count: false };
 
     fn verdict(real: [f64; 5]) -> Verdict {
         let pairs = real.map(|real| (Some(100.0), Some(real)));
@@ -134,7 +139,7 @@ mod tests {
     /// All of 400 requests succeeded in both worlds: that is no proof that they agree to half a point.
     #[test]
     fn few_requests_prove_no_agreement() {
-        let success = Compared { name: "success", unit: Unit::Points, is_ms: false };
+        let success = Compared { name: "success", unit: Unit::Points, is_ms: false, is_count: false };
         let pairs = [(Some(1.0), Some(1.0)); 5];
         let verdict = |n: u64| compare(success, &pairs, 0.5, weir_stats::no_other_end(n)).unwrap().verdict;
         assert_eq!((verdict(400), verdict(4_000)), (Verdict::Undecided, Verdict::Agrees));

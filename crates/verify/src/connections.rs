@@ -1,73 +1,55 @@
-//! The number of connections that a run should need: from its clients to the router's loops, and from each loop to each
-//! server.
-//!
-//! Nothing that a request waits for hangs on them but the opening itself, which takes a tenth of a millisecond on
-//! loopback. So they follow from when exchanges begin and end in the simulation, and the time to open them is reported
-//! beside the statistics.
+//! The number of connections from clients to the router's loops that a run should need. Nothing that a request waits for hangs
+//! on them but the opening itself, which takes a tenth of a millisecond on loopback and is not simulated. So they follow from when
+//! requests begin and end in the simulation.
 
-use crate::hops::CalibratedPoint;
 use crate::prepare::Arrangement;
 use std::collections::BTreeMap;
 use weir_model::draws::purpose;
 use weir_model::exchanges::{Exchange, opened};
 use weir_model::loops;
-use weir_plan::{Edge, HttpVersion, NodeId, Origin, Point, Scenario};
-use weir_policy::{Kind, TargetId};
-use weir_sim::{History, Stage};
+use weir_plan::{HttpVersion, Scenario};
+use weir_policy::Kind;
+use weir_sim::History;
 use weir_stats::Key;
-use weir_workload::{Requests, reached_from};
+use weir_workload::Requests;
 
-/// Connections that were opened in a run.
+/// Connections that clients open in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ConnectionCounts {
-    /// By clients, and by routers; `None`: unknown.
-    pub client: Option<u64>,
-    pub server: Option<u64>,
-    /// Those of both that were opened by requests that count.
+pub(crate) struct ClientConnections {
+    /// All; `None`: unknown.
+    pub all: Option<u64>,
+    /// Those that were opened by requests that count.
     pub selected: u64,
 }
 
 /// Predicts them for a replication (with this key) from its histories.
 pub(crate) fn predicted(
-    point: &Point,
     scenario: &Scenario,
     prepared: &Arrangement,
-    slowed: &CalibratedPoint,
     key: Key,
     histories: &[History],
-) -> ConnectionCounts {
-    let Some(listen) = prepared.listen() else { return ConnectionCounts::default() };
+) -> ClientConnections {
+    let Some(listen) = prepared.listen() else { return ClientConnections::default() };
     let loops = listen.loops.unwrap_or(1).max(1);
     let requests = Requests::new(scenario, key);
     let meets = |request| loops::met(loops, requests.open(request).way.with(purpose::MEETS));
-    let server_of = servers(point, slowed, prepared);
-    let (mut clients, mut servers) = (BTreeMap::new(), BTreeMap::new());
+    let mut clients: BTreeMap<u32, Vec<Exchange>> = BTreeMap::new();
     for history in histories {
-        let on = meets(history.request);
-        let at = |ns: u64| history.arrived_ns.saturating_add(ns);
-        let exchange = |(from, to), keeps| Exchange { begins_ns: at(from), ends_ns: at(to), keeps };
-        let answered = exchange((0, history.latency_ns.unwrap_or(0)), history.latency_ns.is_some());
-        let pool: &mut Vec<Exchange> = clients.entry(on).or_default();
-        pool.push(Exchange { keeps: answered.keeps && history.outcome != Some(Kind::Cancelled), ..answered });
-        for (key, visit) in visits(history, &server_of) {
-            let pool: &mut Vec<Exchange> = servers.entry((on, key.server)).or_default();
-            pool.push(exchange((visit.from_ns, visit.to_ns), visit.keeps));
-        }
+        let begins_ns = history.arrived_ns;
+        let ends_ns = begins_ns.saturating_add(history.latency_ns.unwrap_or(0));
+        let keeps = history.latency_ns.is_some() && history.outcome != Some(Kind::Cancelled);
+        clients.entry(meets(history.request)).or_default().push(Exchange { begins_ns, ends_ns, keeps });
     }
     let since = histories.iter().filter(|h| h.selected).map(|h| h.arrived_ns);
     let (first, last) = since.fold((u64::MAX, 0), |(low, high), ns| (low.min(ns), high.max(ns)));
-    let mut selected = 0;
-    let mut all = |pools: Vec<Vec<Exchange>>, idle_ns| -> u64 {
-        let opened = pools.into_iter().flat_map(|pool| opened(pool, idle_ns)).collect::<Vec<u64>>();
-        selected += opened.iter().filter(|at| (first..=last).contains(at)).count() as u64;
-        opened.len() as u64
-    };
-    let client = all(clients.into_values().collect(), listen.http.idle_timeout_ns);
-    let server = all(servers.into_values().collect(), Origin::new(false).idle_timeout_ns);
-    // One connection of HTTP/2 carries many; connections of routers behind others are others' own.
+    let pools = clients.into_values();
+    let opened: Vec<u64> = pools.flat_map(|pool| opened(pool, listen.http.idle_timeout_ns)).collect();
+    // One connection of HTTP/2 carries many.
     let is_h1 = listen.http.versions.contains(&HttpVersion::H1);
-    let is_plain = prepared.inner().is_empty() && prepared.against.is_none();
-    ConnectionCounts { client: is_h1.then_some(client), server: is_plain.then_some(server), selected }
+    ClientConnections {
+        all: is_h1.then_some(opened.len() as u64),
+        selected: opened.iter().filter(|at| (first..=last).contains(at)).count() as u64,
+    }
 }
 
 /// The time to open connections is not simulated; a warning says so when it is more than this share of the mean
@@ -85,59 +67,12 @@ pub(crate) fn matter(
     let share = each * takes_ms? / mean_ms?;
     (share > MATTERS).then(|| {
         format!(
-            "requests that count open {each:.2} connections each, and opening takes {:.2} ms, which is not simulated: {:.1} % of the \
+            "the clients of requests that count open {each:.2} connections each, and opening takes {:.2} ms, which is not simulated: {:.1} % of the \
              mean latency",
             takes_ms.unwrap_or_default(),
             share * 100.0
         )
     })
-}
-
-/// By node of the point, the server that it is a part of, with the hop there if there is one.
-fn servers(point: &Point, slowed: &CalibratedPoint, prepared: &Arrangement) -> Vec<Option<NodeId>> {
-    let with_hop = |(was, &server): (&NodeId, &NodeId)| {
-        let hop = server + 1;
-        let leads_there = point.nodes.get(hop as usize).is_some_and(|node| node.to == Edge::Node(server));
-        (if leads_there && prepared.servers.binary_search(was).is_ok() { hop } else { server }, server)
-    };
-    reached_from(point, slowed.nodes.iter().map(with_hop))
-}
-
-/// The identity of a request's visit at a server.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct VisitKey {
-    server: NodeId,
-    attempt: u32,
-    branch: u32,
-    /// The balancer that sent it, and which of its targets the server is.
-    target: Option<(NodeId, TargetId)>,
-}
-
-/// The time of a visit, ns after the request arrived.
-struct Visit {
-    from_ns: u64,
-    to_ns: u64,
-    /// Whether its connection can be used again.
-    keeps: bool,
-}
-
-/// The visits of a request at servers.
-fn visits(history: &History, server_of: &[Option<NodeId>]) -> BTreeMap<VisitKey, Visit> {
-    let mut visits = BTreeMap::new();
-    for stage in &history.stages {
-        let Some(server) = server_of.get(stage.node as usize).copied().flatten() else { continue };
-        let broken = [Kind::Cancelled, Kind::Reset, Kind::ConnectFailed, Kind::Lost];
-        let keeps = !stage.outcome.flatten().is_some_and(|kind| broken.contains(&kind));
-        let Stage { from_ns, to_ns, attempt, branch, target, .. } = *stage;
-        let key = VisitKey { server, attempt, branch, target };
-        let visit = visits.entry(key).or_insert(Visit { from_ns, to_ns, keeps });
-        *visit = Visit {
-            from_ns: visit.from_ns.min(from_ns),
-            to_ns: visit.to_ns.max(to_ns),
-            keeps: visit.keeps && keeps,
-        };
-    }
-    visits
 }
 
 #[cfg(test)]

@@ -49,7 +49,10 @@ impl Figures {
             success: result.success.value,
             attempts: result.attempts_per_request.value,
             ejections: result.ejections as f64,
-            connections: [None; 2],
+            connections: [
+                None,
+                result.connections.as_ref().and_then(|held| held.runs.first()).map(|run| run.0 as f64),
+            ],
             shares: shares(servers.iter().map(requests)),
         }
     }
@@ -114,7 +117,7 @@ pub(crate) fn mean(all: &[Figures]) -> Figures {
         success: of(&|f| f.success),
         attempts: of(&|f| f.attempts),
         ejections: of(&|f| Some(f.ejections)).unwrap_or_default(),
-        connections: [None; 2],
+        connections: [of(&|f| f.connections[0]), of(&|f| f.connections[1])],
         shares: servers.map(|server| (*server, share(server))).collect(),
     }
 }

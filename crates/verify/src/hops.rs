@@ -55,6 +55,12 @@ pub(crate) fn with_hops(
     slowed.nodes = prepared.compared().map(|id| (id, slowed.now(timed.now(id)))).collect();
     let hop = Spec::Delay { time: fixed(calibration.client_hop_ns) };
     insert::before_root(&mut slowed.point, &scenario.name, hop, DEF);
+    let connect = calibration.connect_ns.max(0.0) as u64;
+    for spec in &mut slowed.point.specs {
+        if let Spec::Server { origin, .. } = spec {
+            origin.connect.get_or_insert(Dist::Fixed { ns: connect });
+        }
+    }
     slowed
 }
 

@@ -33,15 +33,17 @@ pub(crate) fn both_worlds(pairs: &[Pair], pick: impl Fn(&Figures) -> Option<f64>
 /// All statistics that can be said, each with its verdict. `newcomers`: servers that join while it runs.
 pub(crate) fn statistics(pairs: &[Pair], newcomers: &[NodeId], tolerances: &Tolerances) -> Vec<Statistic> {
     type Pick = fn(&Figures) -> Option<f64>;
-    let latency = |name| Compared { name, unit: Unit::Ratio, is_ms: true };
-    let plain = |name, unit| Compared { name, unit, is_ms: false };
-    let picks: [(Compared, Pick); 6] = [
+    let latency = |name| Compared { name, unit: Unit::Ratio, is_ms: true, is_count: false };
+    let plain = |name, unit| Compared { name, unit, is_ms: false, is_count: false };
+    let opened = Compared { name: "opened", unit: Unit::Ratio, is_ms: false, is_count: true };
+    let picks: [(Compared, Pick); 7] = [
         (latency("mean"), |f| f.mean),
         (latency("p50"), |f| f.quantiles[0]),
         (latency("p95"), |f| f.quantiles[2]),
         (latency("p99"), |f| f.quantiles[3]),
         (plain("success", Unit::Points), |f| f.success),
         (plain("attempts", Unit::Ratio), |f| f.attempts),
+        (opened, |f| f.connections[1]),
     ];
     let requests = pairs.iter().map(|pair| pair.real.requests).sum();
     let of = |(compared, pick): (Compared, Pick)| {

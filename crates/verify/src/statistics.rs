@@ -55,7 +55,7 @@ impl Verdict {
 /// A statistic of both worlds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statistic {
-    /// `mean`, `p50`, `p95`, `p99` (of the latency, ms), `success`, `attempts`, `share`.
+    /// `mean`, `p50`, `p95`, `p99` (of the latency, ms), `success`, `attempts`, `opened` (connections to servers), `share`.
     pub name: &'static str,
     /// As simulated, over the runs that count.
     pub simulated: Estimate,

@@ -1,6 +1,6 @@
 //! One scenario in both worlds, run by run: predicted, then served for real.
 
-use crate::connections::{self, ConnectionCounts};
+use crate::connections::{self, ClientConnections};
 use crate::figures::{self, Figures};
 use crate::hops::{CalibratedPoint, turned};
 use crate::options::{Error, Options};
@@ -141,35 +141,31 @@ impl World<'_> {
         runs.zip(simulated).zip(real).map(of_run).collect()
     }
 
-    /// The prediction for a run: the mean over a replication's turns, and the connections of the first turn.
+    /// The prediction for a run: the mean over a replication's turns, and the clients' connections of the first turn.
     fn predict(&self, options: &Options, replication: u32, stop: &AtomicBool) -> Result<Prediction, Error> {
         let turn = |turn| {
             let result = self.simulate(options, replication, turn, stop)?;
             Ok(Figures::simulated(&result, &self.slowed.nodes))
         };
         let turns = (0..TURNS).map(turn).collect::<Result<Vec<Figures>, Error>>()?;
-        let opened = self.opened(options, replication, stop);
-        let connections = [opened.client, opened.server].map(|n| n.map(|n| n as f64));
-        let figures = Figures { connections, ..figures::mean(&turns) };
-        Ok(Prediction { figures, opened: opened.selected })
+        let clients = self.clients(options, replication, stop);
+        let figures = figures::mean(&turns);
+        // Routers behind others open connections to them as well, and of another proxy nothing is known.
+        let is_plain = self.prepared.inner().is_empty() && self.prepared.against.is_none();
+        let servers = figures.connections[1].filter(|_| is_plain);
+        let figures = Figures { connections: [clients.all.map(|n| n as f64), servers], ..figures };
+        Ok(Prediction { figures, opened: clients.selected })
     }
 
-    /// The connections that a replication needs; nothing is known of too large ones.
-    fn opened(&self, options: &Options, replication: u32, stop: &AtomicBool) -> ConnectionCounts {
+    /// The connections that the clients of a replication need; nothing is known of too large ones.
+    fn clients(&self, options: &Options, replication: u32, stop: &AtomicBool) -> ClientConnections {
         let (plan, asked) = self.asked(options, replication, 0);
         let looks = RecordOptions { trace: Some(Selection::All), explain: false };
         let recordings = weir_sim::record(&plan, &asked, &looks, &Observer::new(&|_, _| {}, stop));
         let recording = recordings.ok().flatten().and_then(|all| all.into_iter().next());
         let key = Key::new(options.seed).with(u64::from(replication));
-        recording.map_or_else(ConnectionCounts::default, |recording| {
-            connections::predicted(
-                recording.point,
-                self.scenario,
-                self.prepared,
-                self.slowed,
-                key,
-                &recording.histories,
-            )
+        recording.map_or_else(ClientConnections::default, |recording| {
+            connections::predicted(self.scenario, self.prepared, key, &recording.histories)
         })
     }
 
@@ -208,7 +204,7 @@ impl World<'_> {
             requests: options.requests,
             threads: 1,
             members: true,
-            connections: false,
+            connections: true,
             scenarios: vec![self.scenario.name.clone()],
         };
         (of_scenario, asked)

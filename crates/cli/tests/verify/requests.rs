@@ -214,6 +214,26 @@ fn connections_are_those_of_the_simulation() {
     }
 }
 
+/// A loop's requests to a server share a connection of HTTP/2.
+#[test]
+fn built_in_servers_are_spoken_to_by_http_2() {
+    let scratch = Scratch::new("verify-http-2");
+    let apps = "pool(3, lambda: delay(20*ms, server(\"app\", protocol=\"h2\")))";
+    let text = format!(
+        "scenario(\"one\", listen(\"127.0.0.1:0\", lb.round_robin({apps}), loops = 2), traffic.closed(users = 12, think = 40*ms), \
+         requests = 200)\n"
+    );
+    let file = scratch.file("t.star", text);
+    let ran = run(&["verify", &file, "--runs", "2", "--output", "json", "--quiet"]);
+    assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.err);
+    let found: Value = serde_json::from_str(&ran.out).expect("JSON");
+    let scenario = &found["scenarios"][0];
+    // On a machine that was too busy for every run there is nothing to see.
+    if scenario["runs"] != 0 {
+        assert_eq!(scenario["connections"]["server"]["real"]["value"].as_f64(), Some(6.0), "{scenario}");
+    }
+}
+
 /// An origin that answers every request; its address.
 fn origin() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");

@@ -245,7 +245,7 @@ impl Generator {
         let socket = made.map(Socket::Tcp).map_err(|e| CannotConnect(e.to_string()))?;
         let Some(tls) = &self.tls else { return Ok(socket) };
         let offers: &[&str] = if self.is_h2 { &["h2"] } else { &["http/1.1"] };
-        let secured = tls.connect(&self.core, socket, &self.target.host, offers, 0).await;
+        let secured = tls.connect(&self.core, socket, &self.target.host, offers, &tls.target(0)).await;
         let socket = secured.map_err(|why| CannotConnect(format!("TLS: {why}")))?;
         if self.is_h2 && !socket.is_h2() {
             return Err(CannotConnect("the server does not choose HTTP/2 (ALPN)".to_owned()));

@@ -245,6 +245,11 @@ impl Socket {
         matches!(self, Socket::Tls(s) if s.tls().alpn_protocol() == Some(b"h2"))
     }
 
+    /// Whether TLS has resumed a session.
+    pub fn is_resumed(&self) -> bool {
+        matches!(self, Socket::Tls(s) if s.tls().handshake_kind() == Some(rustls::HandshakeKind::Resumed))
+    }
+
     /// This side's address; `None` for Unix sockets.
     pub fn local(&self) -> Option<SocketAddr> {
         match self {

@@ -1,6 +1,6 @@
 //! The thread of the built-in servers: it owns them all, with their models on real timers.
 //!
-//! Loops reach them by the ordinary HTTP/1.1 path, over one end of a socket pair; the other end is sent here and
+//! Loops reach them as they reach origins, by HTTP/1.1 or by HTTP/2 (prior knowledge), over one end of a socket pair; the other end is sent here and
 //! served like a client's connection whose requests enter at the root of that server's nodes.
 
 use crate::accept::connection;
@@ -21,6 +21,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedReceiver;
 use weir_http1::{Limits, Networks};
 use weir_net::transport::socket::Raw;
+use weir_plan::ranges::MOST_STREAMS;
 use weir_plan::{Http, HttpVersion};
 
 /// How connections come to built-in servers, by their roots.
@@ -100,7 +101,8 @@ pub(super) async fn run(lp: Rc<Loop>, arrivals: Arrivals) {
 /// No limits but those of memory: both ends are weir's.
 fn inside(root: u32, server: Option<NodeId>, process: &Process) -> Listener {
     let http = Http {
-        versions: vec![HttpVersion::H1],
+        versions: vec![HttpVersion::H1, HttpVersion::H2],
+        max_streams: MOST_STREAMS,
         head_timeout_ns: None,
         body_timeout_ns: None,
         write_timeout_ns: None,

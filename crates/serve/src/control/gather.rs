@@ -1,14 +1,19 @@
 //! The counts of a thread, for a scrape: gathered in slices, between which requests are served.
 
 use crate::graph::Graph;
+use crate::metrics::connected::PoolTotals;
 use crate::metrics::counts::Value;
 use crate::metrics::families::Id as Of;
 use crate::metrics::sample::Label;
-use crate::metrics::{Code, ConnectionCounts, Counting, ListenerCounts, NodeCounts, Samples};
+use crate::metrics::{
+    Code, ConnectionCounts, Counting, ListenerCounts, NodeCounts, OriginHandshake, PoolCounts, Samples,
+};
 use crate::nodes::Node;
 use crate::sync::slices::Slices;
 use crate::threads::event_loop::Loop;
+use crate::upstream::server::Server;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use weir_policy::TargetId;
 
@@ -157,12 +162,31 @@ async fn pools(graph: &Graph, round: &Round<'_>, out: &mut Samples) -> Option<()
     Some(())
 }
 
-/// A target's connections, and those of them that are idle.
-type PooledConnections<'a> = (&'a ConnectionCounts, u64);
+/// The connections of a target, and where they are counted.
+struct TargetConnections<'a> {
+    pool: &'a Rc<PoolCounts>,
+    target: &'a Arc<str>,
+    counts: &'a Rc<ConnectionCounts>,
+    idle: u64,
+    is_tls: bool,
+}
+
+impl<'a> TargetConnections<'a> {
+    fn new(server: &'a Server, pool: &'a Rc<PoolCounts>, target: &'a Arc<str>) -> TargetConnections<'a> {
+        let Server { target: own, tls, .. } = server;
+        TargetConnections {
+            pool,
+            target,
+            counts: &own.counts,
+            idle: own.idle() as u64,
+            is_tls: tls.is_some(),
+        }
+    }
+}
 
 /// Connections, by the balancer next to their target; if several lead to a target, by the first.
 async fn connections(graph: &Graph, round: &Round<'_>, out: &mut Samples) -> Option<()> {
-    let mut homes: BTreeMap<u32, ([&Arc<str>; 2], PooledConnections<'_>)> = BTreeMap::new();
+    let mut homes: BTreeMap<u32, TargetConnections<'_>> = BTreeMap::new();
     for lb in graph.balancers() {
         let Some(ends) = graph.ends_of(lb.node) else { continue };
         for ((number, ends), target) in (0..).map(TargetId).zip(ends.iter()).zip(&lb.counts.targets) {
@@ -172,8 +196,7 @@ async fn connections(graph: &Graph, round: &Round<'_>, out: &mut Samples) -> Opt
             }
             for id in ends.servers() {
                 if let Node::Server(server) = graph.node(id) {
-                    let held = || (&*server.target.counts, server.target.idle() as u64);
-                    let home = || ([&lb.counts.pool.label, &target.label], held());
+                    let home = || TargetConnections::new(server, &lb.counts.pool, &target.label);
                     homes.entry(server.target.key).or_insert_with(home);
                 }
             }
@@ -182,15 +205,17 @@ async fn connections(graph: &Graph, round: &Round<'_>, out: &mut Samples) -> Opt
     for server in graph.servers() {
         round.step().await?;
         if let Some(alone) = server.alone.get() {
-            let held = || (&*server.target.counts, server.target.idle() as u64);
-            let names = [&alone.counts.pool.label, &alone.counts.pool.label];
-            homes.entry(server.target.key).or_insert_with(|| (names, held()));
+            let pool = &alone.counts.pool;
+            homes
+                .entry(server.target.key)
+                .or_insert_with(|| TargetConnections::new(server, pool, &pool.label));
         }
     }
-    let mut resent: BTreeMap<&Arc<str>, u64> = BTreeMap::new();
-    for ([pool, target], (counts, idle)) in homes.into_values() {
+    let (seen, mut totals) = (&round.lp.state.metrics.connected, BTreeMap::new());
+    for (key, TargetConnections { pool, target, counts, idle, is_tls }) in homes {
         round.step().await?;
-        let of = || [Label::from(pool), target.into()];
+        seen.meet(key, pool, counts, round.number);
+        let of = || [Label::from(&pool.label), target.into()];
         for (state, count) in [("active", counts.open().saturating_sub(idle)), ("idle", idle)] {
             let [pool, target] = of();
             out.add(Of::UpstreamConnections, [pool, target, state.into()], count);
@@ -201,15 +226,37 @@ async fn connections(graph: &Graph, round: &Round<'_>, out: &mut Samples) -> Opt
             let [pool, target] = of();
             out.add(Of::UpstreamClosed, [pool, target, reason.into()], count);
         }
-        *resent.entry(pool).or_default() += counts.resent.get();
+        let (_, sum) = totals.entry(&pool.label).or_insert_with(|| (pool, PoolTotals::default()));
+        sum.add(counts);
+        sum.has_tls |= is_tls;
         if let Some(connected) = counts.connected() {
-            out.add(Of::ConnectDuration, [pool.into()], connected);
+            out.add(Of::ConnectDuration, [(&pool.label).into()], connected);
         }
     }
-    for (pool, count) in resent {
-        out.add(Of::Resends, [pool.into()], count);
+    let mut after = None;
+    while let Some(key) = seen.look(after, round.number) {
+        round.step().await?;
+        after = Some(key);
     }
+    totals.into_values().for_each(|(pool, sum)| pool_connections(pool, &sum, out));
     Some(())
+}
+
+/// What is counted by pool.
+fn pool_connections(pool: &PoolCounts, sum: &PoolTotals, out: &mut Samples) {
+    let (of, left) = (|| Label::from(&pool.label), pool.left.get());
+    out.add(Of::Resends, [of()], sum.resent + left.resent);
+    for (protocol, open) in ["h1", "h2"].into_iter().zip(sum.open) {
+        out.add(Of::UpstreamOpen, [of(), protocol.into()], open);
+    }
+    out.add(Of::UpstreamStreams, [of()], sum.streams);
+    if sum.has_tls {
+        for (result, (now, left)) in
+            OriginHandshake::ALL.iter().zip(sum.handshakes.iter().zip(left.handshakes))
+        {
+            out.add(Of::UpstreamHandshakes, [of(), result.name().into()], now + left);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ use std::sync::Arc;
 use weir_net::io::Core;
 use weir_net::transport::tls;
 use weir_plan::address::Address;
-use weir_plan::serving::Role;
+use weir_plan::serving::{Role, named_server};
 use weir_plan::{self as plan, HttpVersion, Lb, Origin, OriginProtocol, Spec, TlsClient, timed_balancer};
 use weir_policy::snapshot::Snapshot;
 use weir_policy::{Operation, Table, TargetId};
@@ -327,12 +327,21 @@ impl Builder<'_> {
             (Thread::Proxy, Role::BuiltIn) => {
                 let root = self.blueprint.keys.nodes[id as usize];
                 let place = || Place::BuiltIn((id, root), self.built_in.clone());
-                self.server(id, Some(&self.blueprint.hash_name(id)), &Origin::new(false), place)
+                self.server(id, Some(&self.blueprint.hash_name(id)), &self.origin_of_built_in(id), place)
             }
             (Thread::Proxy, Role::Inside) => Node::Nowhere,
             (Thread::BuiltIn, Role::Proxy | Role::Model | Role::LeftOut) => Node::Nowhere,
             (Thread::Proxy, Role::LeftOut) => Node::Pass(self.blueprint.next(id)),
             _ => self.make(id),
+        }
+    }
+
+    /// How the built-in server that begins at this node is spoken to.
+    fn origin_of_built_in(&self, id: NodeId) -> Origin {
+        let point = &self.blueprint.point;
+        match named_server(point, id).and_then(|server| point.spec(server)) {
+            Some(Spec::Server { origin, .. }) => origin.built_in(),
+            _ => Origin::new(false),
         }
     }
 
@@ -402,7 +411,7 @@ impl Builder<'_> {
             // The plan was checked: it has the name.
             _ => String::new(),
         };
-        Some(Secure { client: self.tls.get(&client_files(tls))?, host: host.into(), target })
+        Some(Secure::new(self.tls.get(&client_files(tls))?, host.into(), target))
     }
 
     pub(super) fn balancer(&self, id: NodeId, lb: &Lb) -> lb::Lb {

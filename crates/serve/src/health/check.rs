@@ -195,8 +195,9 @@ impl Question {
     async fn connect_and_ask(&self, core: &Rc<Core>, server: &Server) -> Result<(), CheckFailure> {
         let connected = server.connect_to_check(core, self.port).await;
         let socket = connected.map_err(|e| CheckFailure::from_connect(&e, self.timeout_ns))?;
-        // A service on another port may speak another version.
-        let by_h2 = server.origin.protocol == OriginProtocol::H2 && self.port.is_none();
+        // A service on another port may speak another version; a built-in server speaks both.
+        let by_h2 =
+            server.origin.protocol == OriginProtocol::H2 && self.port.is_none() && !server.is_built_in();
         let offers = if by_h2 { ["h2"] } else { ["http/1.1"] };
         let socket = match &server.tls {
             Some(tls) => {

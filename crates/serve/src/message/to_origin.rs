@@ -112,4 +112,27 @@ impl ConnectionHold {
             open.set_ending(ending);
         }
     }
+
+    /// Counts it as a connection of HTTP/2.
+    pub fn set_h2(&self) {
+        if let Some(open) = &self.open {
+            open.set_h2();
+        }
+    }
+
+    /// Counts a request that takes a place on it.
+    #[inline]
+    pub fn stream_begins(&self) {
+        if let Some(open) = &self.open {
+            open.counts().streams.one();
+        }
+    }
+
+    /// Counts one that has left its place.
+    #[inline]
+    pub fn stream_ends(&self) {
+        if let Some(open) = &self.open {
+            open.counts().streams.less();
+        }
+    }
 }

@@ -96,6 +96,9 @@ families! {
     UpstreamOpened Counter Sum "weir_upstream_connections_opened_total" ["pool", "target"] "Connections opened to a target.";
     UpstreamReused Counter Sum "weir_upstream_connections_reused_total" ["pool", "target"] "Attempts on an existing connection.";
     UpstreamClosed Counter Sum "weir_upstream_connections_closed_total" ["pool", "target", "reason"] "Connections to a target closed, by reason.";
+    UpstreamOpen Gauge Sum "weir_upstream_open" ["pool", "protocol"] "Open connections to the targets of a pool, by version of HTTP.";
+    UpstreamStreams Gauge Sum "weir_upstream_streams" ["pool"] "Requests on connections of HTTP/2 to the targets of a pool.";
+    UpstreamHandshakes Counter Sum "weir_upstream_tls_handshakes_total" ["pool", "result"] "TLS handshakes with the targets of a pool: full ones, those that resumed a session, failed ones.";
     Resends Counter Sum "weir_resends_total" ["pool"] "Requests sent again because their connection ended before any answer, or the origin refused the stream.";
 
     Retries Counter Sum "weir_retries_total" ["node", "kind"] "Further attempts of a retry, by the outcome of the attempt before; ok if a status below 500 was retried.";

@@ -7,6 +7,7 @@
 //! ([`sample::merged`]), and writes a format ([`text`], [`protobuf`]).
 
 mod busy;
+pub(crate) mod connected;
 pub(crate) mod counts;
 pub(crate) mod families;
 mod health;
@@ -35,11 +36,12 @@ pub(crate) use process::{descriptors, now_unix_ms};
 pub(crate) use recent::{BriefCounts, RecentCounts};
 pub(crate) use sample::Samples;
 pub use text::Exposition;
-pub(crate) use upstream::{ConnectionCounts, Ending, OpenConnection};
+pub(crate) use upstream::{ConnectionCounts, Ending, OpenConnection, OriginHandshake};
 
 use crate::sync::discards::{Discards, Slice};
 use crate::sync::slices::AT_ONCE;
 use busy::Busy;
+use connected::ConnectedTargets;
 use counts::{CountsBy, values};
 use histogram::Histogram;
 use std::cell::{Cell, RefCell};
@@ -79,6 +81,8 @@ pub(crate) struct Metrics {
     targets: RefCell<BTreeMap<Names, Rc<TargetCounts>>>,
     health: RefCell<BTreeMap<Names, Rc<HealthCounts>>>,
     nodes: RefCell<BTreeMap<Node, Rc<NodeCounts>>>,
+    /// The targets of pools, as the last scrape has met them.
+    pub connected: ConnectedTargets,
     /// The lateness of its clock.
     pub lag: Histogram,
     /// The share of the last second in which it ran.

@@ -3,6 +3,7 @@
 //! A series belongs to its labels: balancers of one site, and targets with the same name, share their counters, in
 //! every graph.
 
+use super::connected::PoolTotals;
 use super::counts::{Count, OutcomeLabel, Outcomes};
 use super::histogram::Histogram;
 use super::recent::{Brief, Recent, is_failure};
@@ -19,6 +20,8 @@ pub(crate) struct PoolCounts {
     pub duration: Histogram,
     /// The last minutes.
     pub recent: Recent,
+    /// What those targets have counted of their connections that are there no more.
+    pub left: Cell<PoolTotals>,
     seen: ScrapeRound,
 }
 

@@ -26,10 +26,26 @@ values! {
     }
 }
 
+values! {
+    /// How a TLS handshake with an origin ended.
+    OriginHandshake {
+        /// A certificate was shown.
+        Full "full",
+        /// It continued a session.
+        Resumed "resumed",
+        Failed "failed",
+    }
+}
+
 /// The counters of a target's connections.
 #[derive(Default)]
 pub(crate) struct ConnectionCounts {
     pub opened: Count,
+    /// Open connections of HTTP/2.
+    pub h2_open: Count,
+    /// Requests that have a place on one of those.
+    pub streams: Count,
+    pub handshakes: CountsBy<OriginHandshake, { OriginHandshake::COUNT }>,
     /// Attempts on an existing connection.
     pub reused: Count,
     /// Requests that were sent once more, since their connection had just ended.
@@ -44,7 +60,7 @@ impl ConnectionCounts {
     pub fn opens(self: &Rc<Self>, took_ns: u64) -> OpenConnection {
         self.opened.one();
         self.connected.get_or_init(Box::default).observe(took_ns);
-        OpenConnection { counts: self.clone(), ending: Cell::new(Ending::Exchange) }
+        OpenConnection { counts: self.clone(), ending: Cell::new(Ending::Exchange), is_h2: Cell::new(false) }
     }
 
     /// The times of connecting; `None`: there were none.
@@ -62,6 +78,7 @@ impl ConnectionCounts {
 pub(crate) struct OpenConnection {
     counts: Rc<ConnectionCounts>,
     ending: Cell<Ending>,
+    is_h2: Cell<bool>,
 }
 
 impl OpenConnection {
@@ -70,10 +87,25 @@ impl OpenConnection {
     pub fn set_ending(&self, ending: Ending) {
         self.ending.set(ending);
     }
+
+    /// It carries HTTP/2 from now on.
+    pub fn set_h2(&self) {
+        if !self.is_h2.replace(true) {
+            self.counts.h2_open.one();
+        }
+    }
+
+    /// The counters of its target.
+    pub fn counts(&self) -> &ConnectionCounts {
+        &self.counts
+    }
 }
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.counts.closed.one(self.ending.get());
+        if self.is_h2.get() {
+            self.counts.h2_open.less();
+        }
     }
 }

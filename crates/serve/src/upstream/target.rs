@@ -38,6 +38,8 @@ pub(crate) struct Target {
     idle_timeout_ns: [Cell<Option<u64>>; 2],
     /// Alive while a connection is open on which it chose HTTP/1.1 although both versions were offered.
     h1_chosen: RefCell<Weak<()>>,
+    /// Whether a connection is being made that offers both although it is known to choose HTTP/1.1.
+    is_asked: Cell<bool>,
     /// Whether no node leads here any more, so that no connection is kept.
     retired: Cell<bool>,
 }
@@ -111,6 +113,7 @@ impl Targets {
                 counts: Rc::default(),
                 idle_timeout_ns: [Cell::new(Some(0)), Cell::new(Some(0))],
                 h1_chosen: RefCell::default(),
+                is_asked: Cell::new(false),
                 retired: Cell::new(false),
             })
         });
@@ -263,7 +266,7 @@ impl Targets {
 }
 
 impl Target {
-    /// The mark that it chooses HTTP/1.1, if it is known to; connections made because of that keep the mark alive.
+    /// The mark that it chooses HTTP/1.1, if it is known to.
     pub fn h1_chosen(&self) -> Option<Rc<()>> {
         self.h1_chosen.borrow().upgrade()
     }
@@ -273,6 +276,17 @@ impl Target {
         let chosen = self.h1_chosen().unwrap_or_default();
         *self.h1_chosen.borrow_mut() = Rc::downgrade(&chosen);
         chosen
+    }
+
+    /// The right to offer it both versions again although it is known to choose HTTP/1.1; one has it at a time.
+    pub(super) fn ask_again(&self) -> Option<Question> {
+        let own = self.own.upgrade()?;
+        (self.h1_chosen().is_some() && !self.is_asked.replace(true)).then(|| Question(own))
+    }
+
+    /// It chooses HTTP/1.1 no more.
+    pub fn forget_h1(&self) {
+        *self.h1_chosen.borrow_mut() = Weak::new();
     }
 
     /// Takes an idle connection that may be used.
@@ -333,6 +347,15 @@ impl Target {
         self.resting.h2.remove(self);
         self.multiplexed.keep_only(|_| false);
         self.pool.borrow_mut().take_all()
+    }
+}
+
+/// See [`Target::ask_again`].
+pub(super) struct Question(Rc<Target>);
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        self.0.is_asked.set(false);
     }
 }
 

@@ -113,6 +113,8 @@ pub fn adapt(point: &mut Point) {
                     origin.protocol = OriginProtocol::H2;
                 }
             }
+            // Built-in servers have no TLS.
+            Spec::Server { addr: None, origin, .. } if is_http2() => origin.protocol = OriginProtocol::H2,
             _ => {}
         }
     }

@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod bad_origins;
 mod clients;
 mod floods;
 mod frames;

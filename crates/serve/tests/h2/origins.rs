@@ -83,6 +83,35 @@ fn an_idle_connection_is_kept_for_longer_than_one_of_http_1() {
     }
 }
 
+/// A server of weir's own is spoken to as an origin in its place would be.
+#[test]
+fn built_in_servers_speak_it() {
+    for (arguments, connections) in [
+        ("protocol=\"h2\"", 1),
+        ("tls=tls.client()", 1),
+        ("protocol=\"h2\", max_streams=4", 5),
+        ("protocol=\"h1\", tls=tls.client()", 20),
+    ] {
+        let served = serve_node(&format!("queue(delay(300*ms, server(\"a\", {arguments})), concurrency=20)"));
+        run(async {
+            let mut client = Client::new(&served.addr).await;
+            let mut answers = Vec::new();
+            for n in 0..20 {
+                let (answer, mut up) = client.begin(post(&format!("/{n}")), false).await;
+                up.send_data(Bytes::from(vec![b'x'; 1000]), true).expect("it goes on");
+                answers.push(answer);
+            }
+            for answer in answers {
+                let answer = crate::peer::read(answer).await.expect("an answer");
+                assert_eq!((answer.status, answer.text().as_str()), (200, "a\n"));
+            }
+        });
+        let text = served.scrape(weir_serve::Exposition::Prometheus);
+        let line = text.lines().find(|line| line.starts_with("weir_upstream_connections_opened_total{"));
+        assert!(line.is_some_and(|line| line.ends_with(&format!(" {connections}"))), "{arguments}: {line:?}");
+    }
+}
+
 #[test]
 fn a_call_streams_both_ways_with_trailers() {
     let origin = Origin::new(100, |_, _| Reply::Echo);

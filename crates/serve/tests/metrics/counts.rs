@@ -270,6 +270,8 @@ fn connections(now: &Scraped, origin: &Origin) {
         (now.sum("weir_upstream_connections_closed_total", ""), now.sum("weir_upstream_connections", ""));
     assert_eq!(opened, closed + open);
     assert_eq!(now.sum("weir_upstream_connections", "active"), 0.0);
+    assert_eq!(now.sum("weir_upstream_open", ""), open);
+    assert_eq!((now.sum("weir_upstream_open", "h2"), now.sum("weir_upstream_streams", "")), (0.0, 0.0));
     let connected: f64 = now.sum("weir_connect_duration_seconds_count", "");
     assert_eq!(connected, opened);
     // Each request that came whole went by one that was new, or by one that was not.

@@ -1,7 +1,9 @@
 //! TLS on both sides, with clients and origins by rustls. Real clients: `cli/tests/serve/tls.rs`.
 
+mod bad_origins;
 #[path = "../common/mod.rs"]
 mod common;
+mod deploys;
 mod hello;
 mod identity;
 mod inner;

@@ -293,7 +293,8 @@ fn an_origin_that_is_known_to_choose_http_1_stays_so() {
     plain(&served.addr, "h1");
     let _tunnel = tunnel(&served.addr, "");
     plain(&served.addr, "h1");
-    assert_eq!(origin.alpn(), [chose(BOTH, H1), chose(H1, H1)], "the first was used again");
+    // The first was used again. The next asks anew, since what an origin chooses may change.
+    assert_eq!(origin.alpn(), [chose(BOTH, H1), chose(BOTH, H1)]);
 }
 
 /// That it took HTTP/1.1 where nothing else was offered is no choice.

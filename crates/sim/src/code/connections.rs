@@ -6,8 +6,8 @@ use crate::compile::blocks::{Layout, inside};
 use std::collections::{BTreeMap, BTreeSet};
 use weir_model::connections::{Instance, Server};
 use weir_model::sampler::Sampler;
-use weir_plan::connections::named_server;
 use weir_plan::fleets::Member;
+use weir_plan::serving::named_server;
 use weir_plan::{Connecting, Edge, Mode, NodeId, Spec};
 
 /// The site of nodes where requests take a connection.

@@ -8,7 +8,7 @@ use crate::compile::{Compiler, Post};
 use weir_model::draws::of_place as purpose;
 use weir_model::sampler::Sampler;
 use weir_plan::Connecting;
-use weir_plan::connections::named_server;
+use weir_plan::serving::named_server;
 
 impl Compiler<'_> {
     /// Emits the connection before a server.

@@ -31,6 +31,9 @@ pub struct Connections {
     pub spread_max: Option<f64>,
     /// Their coefficient of variation.
     pub spread_cv: Estimate,
+    /// By replication: how many were opened from its start to its end, and how many were open when the last request that counts
+    /// arrived. Empty of a row.
+    pub runs: Vec<(u64, u64)>,
 }
 
 /// What is kept of a replication.
@@ -159,6 +162,7 @@ pub(crate) fn estimated(all: &[Option<&ConnectionSums>], over: &mut Over<'_>) ->
         spread_min: sums.iter().filter_map(|s| s.spread).map(|spread| spread.0).reduce(f64::min),
         spread_max: sums.iter().filter_map(|s| s.spread).map(|spread| spread.1).reduce(f64::max),
         spread_cv: over("connections.spread.cv", &|s| s.spread.map(|spread| spread.2)),
+        runs: Vec::new(),
     })
 }
 

@@ -5,7 +5,7 @@ use crate::account::ledger::{KINDS, Ledger};
 use crate::account::settle::SettlingPoint;
 use crate::code::Code;
 use crate::code::MemberId;
-use crate::results::connections::{self, ConnectionSums};
+use crate::results::connections::{self, ConnectionSums, Connections};
 use crate::results::expect;
 use crate::results::job::JobOptions;
 use crate::results::latency::{self, LatencySummary, Pooled, ReplicationLatency};
@@ -260,6 +260,7 @@ pub(crate) fn scenario(
             connections::estimated(&sums, &mut |path, f| {
                 over(path, &|r| r.connections.as_deref().and_then(f))
             })
+            .map(|held| Connections { runs: runs.iter().filter_map(|r| r.opened).collect(), ..held })
         },
         nodes: rows.iter().enumerate().map(|(i, row)| node(point, program, row, i, runs, keep)).collect(),
         warnings: found.warnings,

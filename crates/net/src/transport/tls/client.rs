@@ -12,7 +12,7 @@ use rustls::pki_types::ServerName;
 use rustls::sign::SingleCertAndKey;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// What verifies an origin, and what weir shows to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct ClientFiles {
 #[derive(Debug)]
 pub struct Client {
     files: ClientFiles,
-    /// Locked once for each handshake.
+    /// Locked once for each handshake, and for each target of a new graph.
     now: Mutex<Current>,
 }
 
@@ -37,23 +37,55 @@ pub struct Client {
 #[derive(Debug)]
 struct Current {
     config: ClientConfig,
-    /// The same for each target that was connected to, with the sessions of that target.
-    targets: BTreeMap<u32, Arc<ClientConfig>>,
+    targets: BTreeMap<u32, KnownTarget>,
+    /// The number of targets at which those are forgotten that are gone.
+    forgets_at: usize,
 }
+
+/// A target of which sessions are kept.
+#[derive(Debug)]
+struct KnownTarget {
+    held: Weak<()>,
+    /// The configuration with the sessions of that target; `None`: it was not connected to.
+    config: Option<Arc<ClientConfig>>,
+}
+
+/// A target that is there: as long as one of it is, its sessions are kept.
+#[derive(Clone, Debug)]
+pub struct TlsTarget {
+    number: u32,
+    held: Arc<()>,
+}
+
+/// Targets that are known before any is forgotten.
+const FEW_TARGETS: usize = 1024;
 
 impl Current {
     fn new(config: ClientConfig) -> Mutex<Current> {
-        Mutex::new(Current { config, targets: BTreeMap::new() })
+        Mutex::new(Current { config, targets: BTreeMap::new(), forgets_at: FEW_TARGETS })
+    }
+
+    fn target(&mut self, number: u32) -> TlsTarget {
+        if self.targets.len() >= self.forgets_at {
+            self.targets.retain(|_, target| target.held.strong_count() > 0);
+            self.forgets_at = FEW_TARGETS.max(2 * self.targets.len());
+        }
+        let new = || KnownTarget { held: Weak::new(), config: None };
+        let known = self.targets.entry(number).or_insert_with(new);
+        let held = known.held.upgrade().unwrap_or_default();
+        known.held = Arc::downgrade(&held);
+        TlsTarget { number, held }
     }
 
     /// The configuration of a connection to this target.
-    fn of_target(&mut self, target: u32) -> Arc<ClientConfig> {
+    fn of_target(&mut self, target: &TlsTarget) -> Arc<ClientConfig> {
+        let known = || KnownTarget { held: Arc::downgrade(&target.held), config: None };
         let new = || {
             let mut config = self.config.clone();
             config.resumption = Resumption::store(Arc::new(Sessions::default()));
             Arc::new(config)
         };
-        self.targets.entry(target).or_insert_with(new).clone()
+        self.targets.entry(target.number).or_insert_with(known).config.get_or_insert_with(new).clone()
     }
 }
 
@@ -73,13 +105,23 @@ impl Client {
     /// The first unusable file; nothing changes then.
     pub fn read_again(&self) -> Result<(), CannotUse> {
         let config = config(&self.files)?;
-        *self.now.lock().unwrap_or_else(PoisonError::into_inner) =
-            Current { config, targets: BTreeMap::new() };
+        let mut now = self.now();
+        now.config = config;
+        now.targets.values_mut().for_each(|target| target.config = None);
         Ok(())
     }
 
+    fn now(&self) -> MutexGuard<'_, Current> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The target with this number, which no other has had. To be kept as long as it may be connected to.
+    pub fn target(&self, number: u32) -> TlsTarget {
+        self.now().target(number)
+    }
+
     /// Runs TLS on a connection; `host`: of the address, used unless another name is set; `offers`: by ALPN;
-    /// `target`: the number of the target, for which sessions are kept (over all loops, four at most). The
+    /// `target`: of which sessions are kept (over all loops, four at most). The
     /// origin's answer is processed in a turn of long work: it costs as much as some hundred requests, and more with
     /// an own certificate.
     pub async fn connect(
@@ -88,11 +130,11 @@ impl Client {
         plain: Socket,
         host: &str,
         offers: &[&str],
-        target: u32,
+        target: &TlsTarget,
     ) -> Result<Socket, TlsError> {
         let name = self.files.name.as_deref().unwrap_or(host);
         let name = ServerName::try_from(name.to_owned()).map_err(|_| TlsError::WrongName)?;
-        let config = self.now.lock().unwrap_or_else(PoisonError::into_inner).of_target(target);
+        let config = self.now().of_target(target);
         let offers = offers.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
         let tls =
             ClientConnection::new_with_alpn(config, name, offers).map_err(|e| TlsError::from_rustls(&e))?;
@@ -169,4 +211,69 @@ fn config(files: &ClientFiles) -> Result<ClientConfig, CannotUse> {
             builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(own)))
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rcgen::{CertificateParams, KeyPair};
+    use rustls::pki_types::PrivateKeyDer;
+    use rustls::{HandshakeKind, ServerConfig, ServerConnection};
+
+    fn server() -> Arc<ServerConfig> {
+        let key = KeyPair::generate().expect("a key");
+        let params = CertificateParams::new(vec!["origin.test".to_owned()]).expect("a name");
+        let certificate = params.self_signed(&key).expect("a certificate").der().clone();
+        let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
+        let builder = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
+        let builder = builder.expect("versions").with_no_client_auth();
+        Arc::new(builder.with_single_cert(vec![certificate], key).expect("a pair"))
+    }
+
+    /// One handshake in memory, tickets included.
+    fn shake(config: Arc<ClientConfig>, server: Arc<ServerConfig>) -> Option<HandshakeKind> {
+        let name = ServerName::try_from("origin.test").expect("a name");
+        let mut client = ClientConnection::new(config, name).expect("a client");
+        let mut server = ServerConnection::new(server).expect("a server");
+        while client.wants_write() || server.wants_write() {
+            let mut bytes = Vec::new();
+            client.write_tls(&mut bytes).expect("memory");
+            server.read_tls(&mut &bytes[..]).expect("memory");
+            server.process_new_packets().expect("the client is right");
+            bytes.clear();
+            while server.wants_write() {
+                server.write_tls(&mut bytes).expect("memory");
+            }
+            client.read_tls(&mut &bytes[..]).expect("memory");
+            client.process_new_packets().expect("the server is right");
+        }
+        client.handshake_kind()
+    }
+
+    /// All with one name and one set of files, as the members of a fleet have them.
+    #[test]
+    fn the_second_connections_to_400_targets_are_resumed() {
+        let client = Client::unverified().expect("no files");
+        let servers: Vec<_> = (0..400).map(|number| (client.target(number), server())).collect();
+        for kind in [HandshakeKind::Full, HandshakeKind::Resumed] {
+            for (target, server) in &servers {
+                let config = client.now().of_target(target);
+                assert_eq!(shake(config, server.clone()), Some(kind), "{target:?}");
+            }
+        }
+    }
+
+    /// Members of a fleet come and go for years.
+    #[test]
+    fn targets_that_are_gone_are_forgotten() {
+        let client = Client::unverified().expect("no files");
+        let stays = client.target(0);
+        let config = client.now().of_target(&stays);
+        for number in 1..10_000 {
+            let target = client.target(number);
+            client.now().of_target(&target);
+        }
+        assert!(client.now().targets.len() <= FEW_TARGETS);
+        assert!(Arc::ptr_eq(&config, &client.now().of_target(&stays)));
+    }
 }

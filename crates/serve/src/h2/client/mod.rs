@@ -95,6 +95,8 @@ impl Conn {
         let config = Config { max_streams: limits.most_streams.min(MOST_STREAMS), ..CONFIG };
         let link = Link::new(core, Wire::new(socket, core.buffers.clone()), Role::Client, config);
         held.set_ending(Ending::Spare);
+        held.set_h2();
+        held.stream_begins();
         let conn = Rc::new(Conn {
             core: core.clone(),
             liveness: Rc::new(Liveness::new(core)),
@@ -122,6 +124,7 @@ impl Conn {
         let may = self.has_room() && self.liveness.is_trusted() && self.is_usable(now_ns, idle_timeout_ns);
         may.then(|| {
             self.streams.set(self.streams.get() + 1);
+            self.held.stream_begins();
             Handle { conn: self.clone(), begun: false }
         })
     }
@@ -214,8 +217,9 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        let Conn { streams, idle_since_ns, core, link, liveness, .. } = &*self.conn;
+        let Conn { streams, idle_since_ns, core, link, liveness, held, .. } = &*self.conn;
         streams.set(streams.get() - 1);
+        held.stream_ends();
         idle_since_ns.set(core.recent());
         if self.begun && core.is_dropping_late() && !liveness.ask(link) {
             self.conn.ends(Ending::Exchange);

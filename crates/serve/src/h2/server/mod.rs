@@ -15,6 +15,7 @@ use super::stall::Stall;
 use crate::message::Disposition;
 use crate::metrics::{Parting, RequestLimit};
 use crate::transport::linger::linger;
+use crate::transport::listener::Listener;
 use crate::transport::session::Session;
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -25,8 +26,9 @@ use weir_http2::{Config, ConnectionError, ErrorCode, Event, Role};
 use weir_net::io::Core;
 use weir_net::io::runtime::AfterOthers;
 use weir_net::transport::wire::Wire;
-use weir_plan::Http;
-use weir_plan::fixed::{DRAIN_IDLE_NS, H2_CONNECTION_WINDOW_BYTES, H2_STREAM_WINDOW_BYTES};
+use weir_plan::fixed::{
+    DRAIN_IDLE_NS, H2_CONNECTION_WINDOW_BYTES, H2_ORIGIN_WINDOW_BYTES, H2_STREAM_WINDOW_BYTES,
+};
 
 /// A client's connection.
 pub(crate) struct Conn {
@@ -62,7 +64,7 @@ pub(crate) fn serve(
 ) -> impl Future<Output = ()> {
     // Outside of the future, which would otherwise reserve room for the wire.
     let conn = Rc::new(Conn {
-        link: Link::new(&core, wire, Role::Server, config(&session.listener.http)),
+        link: Link::new(&core, wire, Role::Server, config(&session.listener)),
         core,
         streams: Cell::new(0),
         ending: Cell::new(false),
@@ -81,13 +83,18 @@ pub(crate) fn serve(
 }
 
 /// The limits of weir (RFC 9113 §6.5.2).
-fn config(http: &Http) -> Config {
+fn config(listener: &Listener) -> Config {
+    let http = &listener.http;
     Config {
         max_streams: http.max_streams,
         max_head: u32::try_from(http.max_head).unwrap_or(u32::MAX),
         max_fields: http.max_headers,
         stream_window: H2_STREAM_WINDOW_BYTES,
-        connection_window: H2_CONNECTION_WINDOW_BYTES,
+        // Requests wait in a built-in server's queue with their bodies, which must not hold up others.
+        connection_window: match listener.is_built_in() {
+            true => H2_ORIGIN_WINDOW_BYTES,
+            false => H2_CONNECTION_WINDOW_BYTES,
+        },
         has_extended_connect: !http.upgrade.is_empty(),
         ..Config::SERVER
     }

@@ -5,6 +5,7 @@ use crate::exchange::abort::Abort;
 use crate::exchange::failure::FailureCause;
 use crate::exchange::{Exchange, Failure};
 use crate::message::ConnectionHold;
+use crate::metrics::OriginHandshake;
 use crate::transport::proxy_protocol;
 use crate::verify_run::RunEvent;
 use std::cell::Cell;
@@ -78,7 +79,15 @@ impl Server {
     /// Runs TLS on a connection if the server uses it; it has a time limit of its own.
     async fn secured(&self, core: &Core, socket: Socket, offers: &[&str]) -> Result<Socket, Failure> {
         match &self.tls {
-            Some(tls) => tls.handshake(core, socket, offers, self.origin.connect_timeout_ns).await,
+            Some(tls) => {
+                let shaken = tls.handshake(core, socket, offers, self.origin.connect_timeout_ns).await;
+                self.target.counts.handshakes.one(match &shaken {
+                    Ok(socket) if socket.is_resumed() => OriginHandshake::Resumed,
+                    Ok(_) => OriginHandshake::Full,
+                    Err(_) => OriginHandshake::Failed,
+                });
+                shaken
+            }
             None => Ok(socket),
         }
     }

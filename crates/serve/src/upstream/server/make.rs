@@ -51,7 +51,8 @@ impl Server {
         limit: &mut Option<Sleep>,
         choice: Choice,
     ) -> Result<OriginConn, Failure> {
-        if self.origin.protocol != OriginProtocol::H2 {
+        // A server of this process takes both, whatever it is spoken to by.
+        if self.origin.protocol != OriginProtocol::H2 || self.is_built_in() {
             match self.connect_h1(ex, limit).await {
                 Err(failure) if failure.cause == FailureCause::UpgradeUnspoken && self.may_multiplex() => {}
                 made => return made,
@@ -71,16 +72,25 @@ impl Server {
         Ok(conn)
     }
 
-    /// Makes an HTTP/1.1 connection.
+    /// Makes an HTTP/1.1 connection. If the origin is known to choose that, one connection at a time offers both versions
+    /// all the same: it may choose HTTP/2 by now, and connections that do not ask would go on for as long as requests do.
     async fn connect_h1(&self, ex: &Exchange, limit: &mut Option<Sleep>) -> Result<OriginConn, Failure> {
         // A tunnel lasts for days and says nothing about what the origin would choose by then.
-        let chosen = if ex.is_upgrade() { None } else { self.target.h1_chosen() };
-        let connection = self.dial(ex, limit, H1).await.map_err(|failure| match failure.cause {
+        let question = if ex.is_upgrade() { None } else { self.target.ask_again() };
+        let offers = if question.is_some() { BOTH } else { H1 };
+        let connection = self.dial(ex, limit, offers).await.map_err(|failure| match failure.cause {
             FailureCause::Tls(why) if why.is_of_protocol() && ex.is_upgrade() => {
                 Failure::no_upgrade(FailureCause::UpgradeUnspoken)
             }
             _ => failure,
         })?;
+        if question.is_some() && connection.socket.is_h2() {
+            self.target.forget_h1();
+            let turn = self.target.multiplexed.turn(ex.core.now(), self.origin.idle_ns(true), Choice::Any);
+            let maker = if let Turn::Make(maker) = turn { Some(maker) } else { None };
+            return Ok(self.wrap_h2(ex, connection, maker));
+        }
+        let chosen = question.map(|_| self.target.chooses_h1());
         Ok(self.wrap_h1(&ex.core, connection, chosen))
     }
 
@@ -148,11 +158,22 @@ impl Server {
         let core = &ex.core;
         let offers = if self.origin.protocol == OriginProtocol::H2 { H2 } else { BOTH };
         let connection = self.dial(ex, limit, offers).await;
-        let Connection { socket, held } = connection.inspect_err(|failure| maker.made(Err(*failure)))?;
-        if self.origin.protocol == OriginProtocol::Auto && !socket.is_h2() {
+        let connection = connection.inspect_err(|failure| maker.made(Err(*failure)))?;
+        if self.origin.protocol == OriginProtocol::Auto && !connection.socket.is_h2() {
             maker.made(Ok(()));
-            return Ok(self.wrap_h1(core, Connection { socket, held }, Some(self.target.chooses_h1())));
+            return Ok(self.wrap_h1(core, connection, Some(self.target.chooses_h1())));
         }
+        Ok(self.wrap_h2(ex, connection, Some(maker)))
+    }
+
+    /// `maker`: for which others wait.
+    fn wrap_h2(
+        &self,
+        ex: &Exchange,
+        Connection { socket, held }: Connection,
+        maker: Option<Maker>,
+    ) -> OriginConn {
+        let core = &ex.core;
         let limits = ConnLimits {
             old_ns: self.old_ns(core),
             most_requests: self.origin.max_requests,
@@ -161,10 +182,12 @@ impl Server {
         };
         let report = self.report(ex.listener());
         let handle = Conn::open(core, socket, limits, held, report, move |opened| {
-            maker.made(opened.map_err(opening_failure));
+            if let Some(maker) = maker {
+                maker.made(opened.map_err(opening_failure));
+            }
         });
         self.target.share(core, handle.conn().clone());
-        Ok(OriginConn::H2(handle))
+        OriginConn::H2(handle)
     }
 
     /// Writes what is wrong with a connection of this server to the error log. Those of built-in servers, which have none,

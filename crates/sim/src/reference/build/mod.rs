@@ -15,9 +15,9 @@ use weir_model::draws::of_place as purpose;
 use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
 use weir_model::{concurrent, warmup};
-use weir_plan::connections::named_server;
 use weir_plan::processes::process_of;
 use weir_plan::rewriting::Kinds;
+use weir_plan::serving::named_server;
 use weir_plan::{Clock, Connecting, Edge, Faulty, Line, Mode, Scenario, Spec};
 use weir_policy::Kind;
 
