@@ -14,8 +14,9 @@ use weir_plan::{Connecting, Edge, Mode, NodeId, Spec};
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionSite {
     pub connect: Sampler,
-    /// The most of that, ns.
+    /// The most of that, ns; and the server's work for one that is opened.
     pub timeout_ns: u64,
+    pub cost_ns: u64,
     /// The limit of a connection's age, ns.
     pub age_ns: Option<u64>,
     /// Index in [`Code::draw_keys`], and the counter of visits.

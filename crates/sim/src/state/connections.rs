@@ -61,9 +61,10 @@ impl Connections {
         let site = &tables.sites[at as usize];
         let takes_ns = site.connect.draw(key);
         let sooner = |age_ns: u64| key.with(AGE).bits() % (age_ns / 10).max(1);
+        let fails = takes_ns > site.timeout_ns;
         Drawn {
-            takes_ns: takes_ns.min(site.timeout_ns),
-            fails: takes_ns > site.timeout_ns,
+            takes_ns: if fails { site.timeout_ns } else { takes_ns.saturating_add(site.cost_ns) },
+            fails,
             sooner_ns: site.age_ns.map_or(0, sooner),
         }
     }

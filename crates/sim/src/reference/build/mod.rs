@@ -205,6 +205,7 @@ impl Builder<'_> {
         self.connections.sites.push(ConnectionSite {
             connect: Sampler::new(&spec.connect),
             timeout_ns: spec.timeout_ns.unwrap_or(u64::MAX),
+            cost_ns: spec.cost_ns,
             age_ns: spec.limits.age_ns,
             key,
             visits: None,
