@@ -39,6 +39,11 @@ impl Law {
         law
     }
 
+    /// How many cores there are.
+    pub fn cores(&self) -> f64 {
+        self.cores
+    }
+
     /// The share of a core's full speed at which each request progresses with this number inside or waiting.
     pub fn rate(&self, sharing: u32) -> f64 {
         let m = f64::from(sharing.clamp(1, self.threads));

@@ -3,6 +3,7 @@
 //! socket or random source.
 #![forbid(unsafe_code)]
 
+pub mod busy;
 pub mod concurrent;
 pub mod connections;
 pub mod crossing;

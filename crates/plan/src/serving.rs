@@ -263,6 +263,12 @@ fn behind(point: &Point) -> Vec<Subtree> {
     all
 }
 
+/// By node: whether it is part of a server that is modelled (a built-in one, or the model of another): nothing behind it
+/// is a server with an address, or something that weir itself does.
+pub fn modelled(point: &Point) -> Vec<bool> {
+    behind(point).into_iter().map(|behind| behind.modelled && !behind.real).collect()
+}
+
 struct Walk<'a> {
     point: &'a Point,
     behind: &'a [Subtree],

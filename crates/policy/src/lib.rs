@@ -22,7 +22,7 @@ pub mod upstream;
 pub use attempts::{budget, hedge, retry};
 pub use balance::{Ask, Balancer, Policy, Release, Table, Traits};
 pub use balance::{
-    first, least_conn, least_work, maglev, p2c, peak_ewma, prequal, random, ring_hash, round_robin,
+    first, least_conn, least_work, maglev, p2c, peak_ewma, prequal, random, ring_hash, round_robin, zuul,
 };
 pub use balance::{roster, split, sticky};
 pub use ds::counts::SharedCounts;
@@ -51,6 +51,7 @@ pub mod config {
     pub use crate::balance::ring_hash::RingHashArgs;
     pub use crate::balance::round_robin::{RoundRobinArgs, Start};
     pub use crate::balance::ties::Ties;
+    pub use crate::balance::zuul::ZuulArgs;
     pub use crate::fleet::Doubt;
     pub use crate::health::active::{Check, Initial};
     pub use crate::health::eject::Eject;

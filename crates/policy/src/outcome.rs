@@ -88,6 +88,20 @@ impl Kind {
     }
 }
 
+/// Whether an outcome of this kind counts against the target.
+pub fn is_failure(kind: Kind) -> bool {
+    match kind {
+        Kind::ConnectFailed
+        | Kind::Refused
+        | Kind::Reset
+        | Kind::Timeout
+        | Kind::BadResponse
+        | Kind::Status5xx
+        | Kind::Lost => true,
+        Kind::Overloaded | Kind::NoTarget | Kind::BadRequest | Kind::NoRoute | Kind::Cancelled => false,
+    }
+}
+
 /// How a request, or one attempt of it, ended: `None` is success.
 pub type Outcome = Option<Kind>;
 

@@ -1,7 +1,7 @@
 //! A reload changes thousands of targets at once. That costs one pass over them, and its result is that of the same
 //! changes one after another.
 
-use weir_policy::config::{Balance, LeastConnArgs, MaglevArgs, PeakEwmaArgs, RingHashArgs, Ties};
+use weir_policy::config::{Balance, LeastConnArgs, MaglevArgs, PeakEwmaArgs, RingHashArgs, Ties, ZuulArgs};
 use weir_policy::health::{Health, HealthConfig};
 use weir_policy::upstream::UpstreamConfig;
 use weir_policy::{Ask, PickOutcome, TargetChange, TargetId, Upstream};
@@ -45,6 +45,7 @@ fn all_at_once_is_as_one_after_another() {
         Balance::First,
         Balance::LeastConn(LeastConnArgs { ties: Ties::First, error_hold_ns: 0 }),
         Balance::PeakEwma(PeakEwmaArgs { decay_ns: 1_000_000, default_rtt_ns: 1_000 }),
+        Balance::Zuul(ZuulArgs { load: "x-load".to_owned(), decay_ns: 1_000_000, max_load: None }),
         Balance::RingHash(RingHashArgs { bound: None }),
         Balance::Maglev(MaglevArgs { bound: None, table_size: 251 }),
     ] {

@@ -4,6 +4,7 @@ use crate::language::context::{Context, File};
 use crate::language::value::{DurationValue, FunctionValue, NamespaceValue, Poison};
 use crate::names;
 use crate::nodes;
+use crate::places::load_argument::readable;
 use crate::places::{Calls, at_of};
 use crate::reading::read_regular;
 use starlark::ErrorKind;
@@ -166,7 +167,7 @@ impl<'a> Runner<'a> {
             }
         };
         let dialect = Dialect { enable_f_strings: true, ..Dialect::Extended };
-        match AstModule::parse(&source.name, text.to_owned(), &dialect) {
+        match AstModule::parse(&source.name, readable(text), &dialect) {
             Ok(ast) => Some(ast),
             Err(error) => {
                 self.context.find(finding(&error, &source.name));

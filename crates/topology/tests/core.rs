@@ -12,7 +12,7 @@ use weir_plan::{
 use weir_policy::Kind;
 use weir_policy::config::{
     Balance, Budget, Check, Eject, Hedge, Initial, MaglevArgs, Methods, OnEmpty, Outlier, PeakEwmaArgs,
-    PrequalArgs, Rate, RingHashArgs, SlowStart,
+    PrequalArgs, Rate, RingHashArgs, SlowStart, ZuulArgs,
 };
 use weir_topology::manual::missing_balancers;
 use weir_topology::{Request, evaluate};
@@ -50,6 +50,7 @@ balancers = [
     lb.round_robin(web_pool, health=probe, eject=envoy, on_empty=spare, sticky="server", scope="process"),
     lb.least_conn(web_pool, max_in_flight=8, max_connections=4, max_waiting=100, wait_timeout=1*s, on_empty="any"),
     lb.peak_ewma(web_pool, decay=5*s, default_rtt=10*ms),
+    lb.zuul(web_pool, load="X-Busy", decay=5*s, max_load=0.8),
     lb.ring_hash(web_pool, key=user, bound=1.25),
     lb.maglev(web_pool, key=key.cookie("session"), table_size=251, bound=2),
     lb.p2c(web_pool, choices=3, ties="first", bias=2),
@@ -120,6 +121,11 @@ fn policies_have_the_defaults_of_the_contract() {
         (
             "lb.peak_ewma([server()])",
             Balance::PeakEwma(PeakEwmaArgs { decay_ns: 10 * S, default_rtt_ns: 30 * MS }),
+            None,
+        ),
+        (
+            "lb.zuul([server()])",
+            Balance::Zuul(ZuulArgs { load: "x-load".to_owned(), decay_ns: 30 * S, max_load: None }),
             None,
         ),
         ("lb.ring_hash([server()])", Balance::RingHash(RingHashArgs { bound: None }), key.clone()),
@@ -305,6 +311,8 @@ fn the_plan_shows_every_default() {
     );
     shows("lb.first([server()])", &[r#""policy":"first""#, r#""panic":0.0"#]);
     shows("lb.peak_ewma([server()])", &[r#""decay_ns":10000000000,"default_rtt_ns":30000000"#]);
+    shows("lb.zuul([server()])", &[r#""load":"x-load","decay_ns":30000000000,"max_load":null"#]);
+    shows("lb.zuul([server()], load=\"X-Busy\", max_load=0.5)", &[r#""load":"x-busy""#, r#""max_load":0.5"#]);
     shows("lb.ring_hash([server()])", &[r#""bound":null"#, r#""key":{"header":"x-user"}"#]);
     shows("lb.maglev([server()])", &[r#""table_size":65537,"bound":null"#, r#""key":{"header":"x-user"}"#]);
     shows(

@@ -122,11 +122,12 @@ pub(super) fn rows(pool: &PoolView, now_unix_ms: u64, all: bool) -> String {
             class => format!("<span class=\"{class}\">{}</span>", users::percent(share)),
         });
         let estimate = target.estimate_ms.map(|of| format!("<small>estimate {}</small>", ms(of)));
+        let load = target.load.map(|of| format!("<small>load {:.0} %</small>", of * 100.0));
         let _ = writeln!(
             html,
             "<tr><td class=\"target\">{}{addr}{why}{by_hand}</td><td data-l=\"State\"><span class=\"{}\">{}\u{a0}{}</span>{}</td>\
              <td data-l=\"Last check\">{}</td><td class=\"n\" data-l=\"In flight\">{}</td><td class=\"n\" data-l=\"Rate\">{}</td>\
-             <td class=\"n\" data-l=\"5xx\">{}{failed}</td><td class=\"n\" data-l=\"Mean\">{}{}</td><td class=\"n\" data-l=\"Weight\">{}</td></tr>",
+             <td class=\"n\" data-l=\"5xx\">{}{failed}</td><td class=\"n\" data-l=\"Mean\">{}{}{}</td><td class=\"n\" data-l=\"Weight\">{}</td></tr>",
             escaped(&target.name),
             class(target.state),
             sign(target.state),
@@ -138,6 +139,7 @@ pub(super) fn rows(pool: &PoolView, now_unix_ms: u64, all: bool) -> String {
             optional(share),
             optional(target.mean_ms.map(ms)),
             estimate.unwrap_or_default(),
+            load.unwrap_or_default(),
             number(target.weight),
         );
     }

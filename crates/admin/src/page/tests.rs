@@ -41,6 +41,7 @@ fn target(index: u32, state: State) -> TargetView {
         file_weight: 1.0,
         in_flight: Some(3),
         estimate_ms: Some(4.5),
+        load: Some(0.5),
         attempts: Some(10),
         failed: None,
         rate_per_s: Some(12.5),
@@ -111,6 +112,7 @@ fn the_page_is_one_file_and_names_stay_text() {
         "1 of 2 targets is not up",
         "12.5\u{a0}/s",
         "4.50 ms",
+        "load 50 %",
         "1 client",
     ] {
         assert!(page.contains(text), "{text} is not in {page}");

@@ -12,7 +12,7 @@ use weir_topology::manual::missing_balancers;
 /// What a policy needs to know, when to take it, and when not.
 struct Advice(&'static str, &'static str, &'static str, &'static str);
 
-const ADVICE: [Advice; 9] = [
+const ADVICE: [Advice; 10] = [
     Advice("random", "nothing", "nothing else is available", "latency matters"),
     Advice(
         "round_robin",
@@ -40,6 +40,12 @@ const ADVICE: [Advice; 9] = [
         "servers are alike: it is `p2c`",
     ),
     Advice(
+        "zuul",
+        "failures, the load that targets report, its requests at two targets",
+        "servers say how busy they are, and some fail or begin cold",
+        "requests must be even among servers",
+    ),
+    Advice(
         "ring_hash",
         "the request's key",
         "a user must stay at a server, and servers are half idle",
@@ -57,6 +63,7 @@ const ADVICE: [Advice; 9] = [
 const POLICIES: &str = "examples/policies.star";
 const FAILING: &str = "docs/failing.star";
 const PROBES: &str = "docs/probes.star";
+const CHOICE: &str = "docs/choice-of-two.star";
 
 fn run_of(file: &str, options: &str) -> Vec<Value> {
     let path = root().join(file);
@@ -111,6 +118,7 @@ fn the_page_says_what_the_file_prints() {
     over_routers(page);
     probes(page);
     failing(page);
+    choice_of_two(page);
 }
 
 fn by_utilisation(page: &str) {
@@ -149,6 +157,7 @@ fn with_a_slow_server(page: &str) {
         "p2c",
         "p2c_weighted",
         "peak_ewma",
+        "zuul",
         "maglev",
         "maglev_bound",
     ];
@@ -168,7 +177,7 @@ fn over_routers(page: &str) {
     let many = run_of(POLICIES, options);
     let of = |n: u64| many.iter().filter(|s| s["params"]["routers"] == n).cloned().collect::<Vec<Value>>();
     let (one, eight, most) = (of(1), of(8), of(64));
-    let names = ["random", "round_robin", "least_conn", "p2c", "peak_ewma", "maglev_bound"];
+    let names = ["random", "round_robin", "least_conn", "p2c", "peak_ewma", "zuul", "maglev_bound"];
     let rows = names.iter().map(|name| {
         let [a, b, c] = [&one, &eight, &most].map(|of| both(named(of, name)));
         [format!("`{name}`"), a, b, c]
@@ -239,6 +248,7 @@ fn failing(page: &str) {
         "least_conn",
         "p2c",
         "peak_ewma",
+        "zuul",
         "prequal",
         "ring_hash",
         "maglev",
@@ -284,5 +294,65 @@ fn failing(page: &str) {
             assert!(share(&format!("{name}, eject")).value < 0.002, "{name}");
         }
         assert!(share("first").value > 0.999);
+    }
+}
+
+/// The row of the servers of this name.
+fn row<'a>(s: &'a Value, name: &str) -> &'a Value {
+    let rows = s["nodes"].as_array().expect("rows");
+    let of = |row: &&Value| row["kind"] == "server" && row["name"] == name;
+    rows.iter().find(of).unwrap_or_else(|| panic!("no row `{name}`"))
+}
+
+/// The share of all requests that came to the servers of this name, percent.
+fn share_of(s: &Value, name: &str) -> f64 {
+    let number = |n: &Value| n.as_f64().expect("a number");
+    100.0 * number(&row(s, name)["requests"]) / number(&s["requests"]["selected"])
+}
+
+/// How unevenly requests are spread among the servers: their standard deviation, percent of the mean.
+fn spread(s: &Value) -> Estimate {
+    let cv = &row(s, "app")["spread"]["cv"];
+    let [value, low, high] = ["value", "low", "high"].map(|key| 100.0 * cv[key].as_f64().expect("a number"));
+    Estimate { value, half: (high - low) / 2.0 }
+}
+
+fn choice_of_two(page: &str) {
+    let options = "--replications 5";
+    let got = run_of(CHOICE, options);
+    let of = |name: &str, which: &str| named(&got, &format!("{name}, {which}"));
+    let names = ["round_robin", "least_conn", "p2c", "peak_ewma", "zuul"];
+    let p999 = |s: &Value| if overloaded(s) { "grows".to_owned() } else { shown(figure(s, "p999")) };
+    let rows = names.map(|name| {
+        let slow = of(name, "slow");
+        [
+            format!("`{name}`"),
+            format!("{:.1}", share_of(slow, "slow")),
+            p999(slow),
+            format!("{:.2}", share_of(of(name, "failing"), "failing")),
+            p999(of(name, "cold")),
+            shown(spread(of(name, "alike"))),
+            shown(spread(of(name, "unlike"))),
+        ]
+    });
+    let heading = [
+        "policy",
+        "slow: its share, %",
+        "p99.9",
+        "failing: its share, %",
+        "cold: p99.9",
+        "alike: spread, %",
+        "unlike: spread, %",
+    ];
+    assert_shown(page, "choice-of-two", &with_command(CHOICE, options, &table(heading, rows.to_vec())));
+    let failing = |name: &str| share_of(of(name, "failing"), "failing");
+    assert!(failing("least_conn") > 50.0 && failing("p2c") > 6.0 && failing("zuul") < 0.2);
+    let cold = |name: &str| figure(of(name, "cold"), "p999");
+    for other in ["round_robin", "least_conn", "p2c", "peak_ewma"] {
+        assert_eq!(lower(cold("zuul"), cold(other)), Some(true), "{other}");
+    }
+    assert!(share_of(of("zuul", "slow"), "slow") < share_of(of("p2c", "slow"), "slow"));
+    for other in ["round_robin", "p2c"] {
+        assert_eq!(lower(spread(of(other, "unlike")), spread(of("zuul", "unlike"))), Some(true), "{other}");
     }
 }

@@ -6,8 +6,8 @@ use weir_plan::Spec;
 use weir_sim::Options;
 use weir_topology::manual::functions;
 
-/// The policies that measure times.
-const MEASURING: [&str; 2] = ["peak_ewma", "prequal"];
+/// The policies that measure times or count failures.
+const MEASURING: [&str; 3] = ["peak_ewma", "zuul", "prequal"];
 
 /// A policy that measures is tested here too.
 #[test]
@@ -54,7 +54,9 @@ fn a_target_that_fails_at_once_gets_its_even_share_at_most() {
         // Three and a half standard errors of 100,000 picks, and the first that could not know.
         let most = even + 3.5 * f64::sqrt(even * (1.0 - even) / 100_000.0) + 0.001;
         assert!(share < most, "{name}: {share}, {most} at most");
-        assert!(share > 0.8 * even, "{name}: {share}, it is tried");
+        // `lb.zuul` counts failures for half a minute: it tries once in a while.
+        let least = if name.starts_with("zuul") { 0.0001 } else { 0.8 * even };
+        assert!(share > least, "{name}: {share}, it is tried");
     }
 }
 

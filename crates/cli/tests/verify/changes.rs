@@ -149,6 +149,7 @@ fn picks_with_changes_are_the_same_again() {
         Changing("least", "fleet(4, app)", "lb.least_conn(f)", rolling),
         Changing("p2c", "fleet(4, app)", "lb.p2c(f)", rolling),
         Changing("peak", "fleet(4, app)", "lb.peak_ewma(f)", rolling),
+        Changing("zuul", "fleet(4, app)", "lb.zuul(f)", rolling),
         Changing("turns", "fleet(4, app)", "lb.round_robin(f)", rolling),
         Changing("checked", "fleet(4, app)", checked, rolling),
     ];

@@ -71,6 +71,12 @@ fn picks_are_the_same_again() {
         ("least_rotate", "lb.least_conn(apps, ties = \"rotate\")", PLAIN),
         ("p2c", "lb.p2c(apps)", PLAIN),
         ("peak_ewma", "lb.peak_ewma(apps)", PLAIN),
+        ("zuul", "lb.zuul(apps)", PLAIN),
+        (
+            "zuul_failing",
+            "timeout(6*ms, lb.zuul(pool(4, lambda: flaky(0.2, queue(delay(4*ms, server(\"bad\"))))), max_load = 0.5))",
+            PLAIN,
+        ),
         ("prequal", "lb.prequal(apps)", PLAIN),
         (
             "prequal_far",

@@ -1,6 +1,6 @@
 //! A balancer: its policy, and what is around it.
 
-use super::asked::{key, word};
+use super::asked::{key, lower, word};
 use super::spec::{duration, least_1, not_negative, optional, positive, share};
 use crate::http;
 use crate::path;
@@ -9,7 +9,7 @@ use crate::sticky;
 use crate::{HealthCheck, LEAST_LAG_NS, Lb, Scope};
 use weir_policy::config::{
     Balance, Check, Eject, LeastConnArgs, MaglevArgs, OnEmpty, Outlier, P2cArgs, PeakEwmaArgs, PrequalArgs,
-    RingHashArgs, SlowStart, Subset, Ties,
+    RingHashArgs, SlowStart, Subset, Ties, ZuulArgs,
 };
 use weir_policy::maglev::{GREATEST_TABLE, is_table_size};
 
@@ -97,6 +97,11 @@ fn policy(balance: &Balance) -> Checked {
         Balance::PeakEwma(PeakEwmaArgs { decay_ns, default_rtt_ns }) => {
             above_0("decay_ns", *decay_ns)?;
             above_0("default_rtt_ns", *default_rtt_ns)
+        }
+        Balance::Zuul(ZuulArgs { load, decay_ns, max_load }) => {
+            lower("load", load, http::own_field)?;
+            above_0("decay_ns", *decay_ns)?;
+            max_load.map_or(Ok(()), |most| share("max_load", most))
         }
         Balance::RingHash(RingHashArgs { bound: factor }) => bound(*factor),
         Balance::Maglev(MaglevArgs { table_size, bound: factor }) => {

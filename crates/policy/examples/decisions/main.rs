@@ -13,7 +13,7 @@ use naive::Naive;
 use std::time::{Duration, Instant};
 use weir_policy::config::{
     Balance, Eject, LeastConnArgs, LoopsArgs, MaglevArgs, P2cArgs, PeakEwmaArgs, PrequalArgs, RingHashArgs,
-    RoundRobinArgs, Start, Subset, Ties,
+    RoundRobinArgs, Start, Subset, Ties, ZuulArgs,
 };
 use weir_policy::health::HealthConfig;
 use weir_policy::prequal::Reading;
@@ -172,6 +172,7 @@ fn policies() -> Vec<(&'static str, Balance, Weights)> {
     let least = |ties| Balance::LeastConn(LeastConnArgs { ties, error_hold_ns: 0 });
     let turn = Balance::RoundRobin(RoundRobinArgs { start: Start::First });
     let second = 1_000_000_000;
+    let zuul = ZuulArgs { load: String::new(), decay_ns: 30 * second, max_load: None };
     vec![
         ("random", Balance::Random, equal),
         ("random, weights", Balance::Random, few),
@@ -190,6 +191,7 @@ fn policies() -> Vec<(&'static str, Balance, Weights)> {
             Balance::PeakEwma(PeakEwmaArgs { decay_ns: 10 * second, default_rtt_ns: 30_000_000 }),
             equal,
         ),
+        ("zuul", Balance::Zuul(zuul), equal),
         ("ring_hash", Balance::RingHash(RingHashArgs { bound: None }), equal),
         ("ring_hash, bound 1.25", Balance::RingHash(RingHashArgs { bound: Some(1.25) }), equal),
         ("maglev", Balance::Maglev(MaglevArgs { table_size: 65_537, bound: None }), equal),

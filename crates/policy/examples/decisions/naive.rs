@@ -1,7 +1,7 @@
 //! Each policy as one would write it at first: a scan over all targets, or over whatever else there is to scan.
 
 use super::Decide;
-use weir_policy::config::{Balance, LeastConnArgs, P2cArgs, PeakEwmaArgs, RingHashArgs, Ties};
+use weir_policy::config::{Balance, LeastConnArgs, P2cArgs, PeakEwmaArgs, RingHashArgs, Ties, ZuulArgs};
 use weir_policy::key;
 use weir_policy::{TargetId, Ticket};
 use weir_stats::Key;
@@ -13,7 +13,7 @@ pub struct Naive {
     in_flight: Vec<u32>,
     /// Of round robin: nginx's current values. Of least work: what is left.
     current: Vec<f64>,
-    /// Of peak EWMA: cost and stamp.
+    /// Of peak EWMA: cost and stamp. Of Zuul's: the share of failures and stamp.
     costs: Vec<(f64, u64)>,
     /// Of the ring: hash and target, in no order.
     points: Vec<(u32, u32)>,
@@ -38,7 +38,7 @@ impl Naive {
             sum: weights.iter().sum(),
             in_flight: vec![0; n],
             current: vec![0.0; n],
-            costs: vec![(30e6, 0); n],
+            costs: vec![(if matches!(balance, Balance::Zuul(_)) { 0.0 } else { 30e6 }, 0); n],
             points: if ring { (0..n).flat_map(each).map(point).collect() } else { Vec::new() },
             next: 0,
             total: 0,
@@ -55,6 +55,14 @@ impl Naive {
         cost * weir_stats::math::exp(-((now_ns - stamp) as f64) / decay_ns as f64)
             * f64::from(self.in_flight[t] + 1)
             / self.weights[t]
+    }
+
+    /// Zuul's, without loads.
+    fn score(&self, t: usize, other: usize, now_ns: u64, decay_ns: u64) -> f64 {
+        let (failures, stamp) = self.costs[t];
+        let left = (1.0 - (now_ns - stamp) as f64 / decay_ns as f64).max(0.0);
+        let (own, others) = (self.load(t, 1.0), self.load(other, 1.0));
+        4.0 * failures * left + own / (own + others + 1.0)
     }
 
     /// The least by a scan; ties by weight, each later one with the share of its weight in those so far.
@@ -121,6 +129,10 @@ impl Naive {
                 let (a, b) = self.two(draw);
                 if self.cost(b, now_ns, decay_ns) < self.cost(a, now_ns, decay_ns) { b } else { a }
             }
+            Balance::Zuul(ZuulArgs { decay_ns, .. }) => {
+                let (a, b) = self.two(draw);
+                if self.score(b, a, now_ns, decay_ns) < self.score(a, b, now_ns, decay_ns) { b } else { a }
+            }
             Balance::RingHash(RingHashArgs { bound }) => self.walk(draw.bits() as u32, bound),
             Balance::LeastWork => self.least(draw, |t| self.current[t], Ties::Random),
             Balance::First | Balance::Maglev(_) | Balance::Prequal(_) => 0,
@@ -153,6 +165,11 @@ impl Decide for Naive {
             let past = weir_stats::math::exp(-((now_ns - stamp) as f64) / decay_ns as f64);
             let cost = if rtt > cost { rtt } else { cost * past + rtt * (1.0 - past) };
             self.costs[ticket.target.index()] = (cost, now_ns);
+        }
+        if let Balance::Zuul(ZuulArgs { decay_ns, .. }) = self.balance {
+            let (failures, stamp) = self.costs[ticket.target.index()];
+            let left = (1.0 - (now_ns - stamp) as f64 / decay_ns as f64).max(0.0);
+            self.costs[ticket.target.index()] = (failures * left * 0.875, now_ns);
         }
     }
 }

@@ -20,6 +20,7 @@ pub mod split;
 pub mod sticky;
 pub mod table;
 pub mod ties;
+pub mod zuul;
 
 pub use ask::Ask;
 pub use balancer::Balancer;
@@ -34,6 +35,7 @@ use prequal::PrequalArgs;
 use ring_hash::RingHashArgs;
 use round_robin::RoundRobinArgs;
 use serde::{Deserialize, Serialize};
+use zuul::ZuulArgs;
 
 /// A balancing policy with its arguments. Weights belong to the targets and are not part of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,6 +53,8 @@ pub enum Balance {
     First,
     /// The cheaper of two drawn targets by latency that rises at once and falls slowly.
     PeakEwma(PeakEwmaArgs),
+    /// The better of two drawn targets by failures, reported load and requests in flight.
+    Zuul(ZuulArgs),
     /// The target of the request's key on a ring (ketama).
     RingHash(RingHashArgs),
     /// The target of the request's key in Maglev's table.
@@ -71,6 +75,7 @@ macro_rules! with_policy {
             Balance::P2c(args) => with_policy!(p2c::P2c, args, $policy, $args => $value),
             Balance::First => with_policy!(first::First, &(), $policy, $args => $value),
             Balance::PeakEwma(args) => with_policy!(peak_ewma::PeakEwma, args, $policy, $args => $value),
+            Balance::Zuul(args) => with_policy!(zuul::Zuul, args, $policy, $args => $value),
             Balance::RingHash(args) => with_policy!(ring_hash::RingHash, args, $policy, $args => $value),
             Balance::Maglev(args) => with_policy!(maglev::Maglev, args, $policy, $args => $value),
             Balance::Prequal(args) => with_policy!(prequal::Prequal, args, $policy, $args => $value),
@@ -90,9 +95,27 @@ impl Balance {
         with_policy!(self, P, args => P::traits(args))
     }
 
-    /// Whether its state is the counts of requests in flight, which loops can share.
+    /// Whether loops can share its counts of requests in flight, each with a state of its own.
     pub fn shares_counts(&self) -> bool {
+        matches!(self, Balance::LeastConn(_) | Balance::P2c(_) | Balance::Zuul(_))
+    }
+
+    /// Whether its state is these counts alone: loops that share them have one state.
+    pub fn is_counts_alone(&self) -> bool {
         matches!(self, Balance::LeastConn(_) | Balance::P2c(_))
+    }
+
+    /// Whether it counts what `eject` counts, a request that a `timeout` around it cut off too.
+    pub fn counts_failures(&self) -> bool {
+        matches!(self, Balance::Zuul(_))
+    }
+
+    /// The field of an answer in which a target reports its load, in lower case, if the policy reads one.
+    pub fn load_field(&self) -> Option<&str> {
+        match self {
+            Balance::Zuul(args) => Some(&args.load),
+            _ => None,
+        }
     }
 
     /// The name in the language.

@@ -144,6 +144,13 @@ pub trait Policy: Sized + 'static {
         }
     }
 
+    /// Applies that a `timeout` around the balancer cut a request off `took_ns` after its pick. Most policies know no more
+    /// of it than of any request that was cancelled.
+    #[inline]
+    fn timed_out(&mut self, now_ns: u64, target: TargetId, took_ns: u64) {
+        self.cancelled(now_ns, target, took_ns);
+    }
+
     /// Requests counted at a target; `None` if it does not count.
     fn counted_at(&self, _target: TargetId) -> Option<u32> {
         None

@@ -13,7 +13,8 @@
 //! - Source: Finagle failure accrual, nginx `max_fails`. In the language:
 //!   `eject(consecutive=5, base=30*s, max=300*s, max_percent=50)`.
 
-use crate::{Kind, Outcome, TargetId};
+use crate::outcome::is_failure;
+use crate::{Outcome, TargetId};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -29,20 +30,6 @@ pub struct Eject {
     pub max_ns: u64,
     /// At most this share of the targets is out, percent.
     pub max_percent: f64,
-}
-
-/// Whether an outcome of this kind counts against the target.
-pub fn is_failure(kind: Kind) -> bool {
-    match kind {
-        Kind::ConnectFailed
-        | Kind::Refused
-        | Kind::Reset
-        | Kind::Timeout
-        | Kind::BadResponse
-        | Kind::Status5xx
-        | Kind::Lost => true,
-        Kind::Overloaded | Kind::NoTarget | Kind::BadRequest | Kind::NoRoute | Kind::Cancelled => false,
-    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -252,6 +239,7 @@ impl Ejections {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Kind;
     use weir_stats::Key;
 
     const S: u64 = 1_000_000_000;

@@ -12,8 +12,8 @@
 //!   deviations away, so 4 never reach 1.9.
 //! - Source: Envoy `outlier_detection_impl.cc`. In the language: `outlier(...)`, with Envoy's names and defaults.
 
-use crate::health::eject::is_failure;
 use crate::health::eligibility::Reason;
+use crate::outcome::is_failure;
 use crate::{Kind, Outcome, TargetId};
 use serde::{Deserialize, Serialize};
 use weir_stats::{Key, math};

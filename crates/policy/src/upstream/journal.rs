@@ -62,6 +62,19 @@ pub enum Operation {
         now_ns: u64,
         /// The ticket of its pick.
         ticket: Ticket,
+        /// Whether a `timeout` around the balancer cut it off.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        late: bool,
+    },
+    /// An answer reports the load of its target.
+    Loaded {
+        /// When, ns.
+        #[serde(rename = "now")]
+        now_ns: u64,
+        /// The target.
+        target: TargetId,
+        /// 0 to 1.
+        load: f32,
     },
     /// A hold after a failure ends.
     Release {
@@ -223,7 +236,9 @@ impl Upstream {
             Operation::Done { now_ns, ticket, outcome, status, relayed: true } => {
                 self.relayed(*now_ns, *ticket, *outcome, *status);
             }
-            Operation::Cancelled { now_ns, ticket } => self.cancelled(*now_ns, *ticket),
+            Operation::Cancelled { now_ns, ticket, late: false } => self.cancelled(*now_ns, *ticket),
+            Operation::Cancelled { now_ns, ticket, late: true } => self.timed_out(*now_ns, *ticket),
+            Operation::Loaded { now_ns, target, load } => self.loaded(*now_ns, *target, *load),
             Operation::Release { target } => self.release(0, *target),
             Operation::Counted { target, count } => self.see_count(*target, *count),
             Operation::Full { target, full } => self.set_full(*target, *full),

@@ -206,6 +206,11 @@ impl Upstream {
         self.loops.first.balancer.estimate_ns(now_ns, target)
     }
 
+    /// The load that the only loop, or the first, has read last in an answer of a target; `None`: none.
+    pub fn reported_load(&self, target: TargetId) -> Option<f32> {
+        self.loops.first.balancer.zuul()?.reported(target)
+    }
+
     /// [`OnLoop::pick`] on the only loop, or the first.
     #[inline]
     pub fn pick(&mut self, ask: &Ask) -> PickOutcome {
@@ -221,6 +226,11 @@ impl Upstream {
     /// [`OnLoop::relayed`] on the only loop, or the first.
     pub fn relayed(&mut self, now_ns: u64, ticket: Ticket, outcome: Outcome, status: Option<u16>) -> Release {
         self.on(0).relayed(now_ns, ticket, outcome, status)
+    }
+
+    /// [`OnLoop::loaded`] on the only loop, or the first.
+    pub fn loaded(&mut self, now_ns: u64, target: TargetId, load: f32) {
+        self.on(0).loaded(now_ns, target, load);
     }
 
     /// [`OnLoop::cancelled`] on the only loop, or the first.

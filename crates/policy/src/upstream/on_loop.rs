@@ -204,23 +204,28 @@ impl<'a> OnLoop<'a> {
         release
     }
 
+    /// Notes the load that a target reports in an answer, for policies that use it.
+    pub fn loaded(mut self, now_ns: u64, target: TargetId, load: f32) {
+        self.own().balancer.loaded(now_ns, target, load);
+    }
+
     /// Notes that a request was cancelled: its outcome is unknown.
     pub fn cancelled(mut self, now_ns: u64, ticket: Ticket) {
-        self.cut_off(now_ns, ticket);
+        self.cut_off(now_ns, ticket, Balancer::cancelled);
         self.process.heard_nothing(ticket);
     }
 
-    /// Notes that a `timeout` around the balancer cut a request off. The policy knows no more than of any that was
-    /// cancelled; to the health of its target it is an error, since a target that never answers gives no other.
+    /// Notes that a `timeout` around the balancer cut a request off. To most policies it is like any that was cancelled; to
+    /// the health of its target it is an error, since a target that never answers gives no other.
     pub fn timed_out(mut self, now_ns: u64, ticket: Ticket) {
-        self.cut_off(now_ns, ticket);
+        self.cut_off(now_ns, ticket, Balancer::timed_out);
         self.process.heard(now_ns, ticket, Some(Kind::Timeout), None);
     }
 
-    fn cut_off(&mut self, now_ns: u64, ticket: Ticket) {
+    fn cut_off(&mut self, now_ns: u64, ticket: Ticket, note: fn(&mut Balancer, u64, TargetId, u64)) {
         let (took, on) = (now_ns.saturating_sub(ticket.at_ns), self.on);
         self.process.counting(on, ticket.target, now_ns, |process| {
-            process.loops.get(on).balancer.cancelled(now_ns, ticket.target, took);
+            note(&mut process.loops.get(on).balancer, now_ns, ticket.target, took);
         });
         self.process.came_back(ticket.target);
     }

@@ -192,16 +192,18 @@ impl Upstream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Balance, LeastConnArgs, P2cArgs, Ties};
+    use crate::config::{Balance, LeastConnArgs, P2cArgs, Ties, ZuulArgs};
     use crate::upstream::UpstreamConfig;
     use crate::{Ask, PickOutcome, Ticket};
     use weir_stats::Key;
 
     const MS: u64 = 1_000_000;
 
-    fn policies() -> [Balance; 2] {
+    fn policies() -> [Balance; 3] {
         let p2c = P2cArgs { choices: 2, replacement: false, ties: Ties::Random, error_hold_ns: 0, bias: 1.0 };
-        [Balance::LeastConn(LeastConnArgs { ties: Ties::First, error_hold_ns: 0 }), Balance::P2c(p2c)]
+        let zuul = ZuulArgs { load: "x-load".to_owned(), decay_ns: 30_000 * MS, max_load: None };
+        let least = LeastConnArgs { ties: Ties::First, error_hold_ns: 0 };
+        [Balance::LeastConn(least), Balance::P2c(p2c), Balance::Zuul(zuul)]
     }
 
     fn upstream(balance: &Balance, targets: usize) -> Upstream {

@@ -4,7 +4,7 @@
 use super::*;
 use crate::config::{
     Check, Eject, Initial, LeastConnArgs, MaglevArgs, OnEmpty, P2cArgs, PeakEwmaArgs, RingHashArgs,
-    RoundRobinArgs, SlowStart, Start, Ties,
+    RoundRobinArgs, SlowStart, Start, Ties, ZuulArgs,
 };
 use crate::{Kind, TargetChange, TargetNames};
 
@@ -320,6 +320,7 @@ fn variants() -> Vec<Balance> {
         p2c(5, false),
         Balance::First,
         Balance::PeakEwma(PeakEwmaArgs { decay_ns: S, default_rtt_ns: MS }),
+        Balance::Zuul(ZuulArgs { load: "x-load".to_owned(), decay_ns: S, max_load: None }),
         Balance::RingHash(RingHashArgs { bound: Some(1.5) }),
         Balance::Maglev(MaglevArgs { table_size: 101, bound: None }),
         Balance::LeastWork,
@@ -464,6 +465,7 @@ fn counts_survive_every_change() {
         Balance::LeastConn(LeastConnArgs { ties: Ties::Rotate, error_hold_ns: 0 }),
         Balance::Maglev(MaglevArgs { table_size: 101, bound: Some(1.5) }),
         Balance::PeakEwma(PeakEwmaArgs { decay_ns: S, default_rtt_ns: MS }),
+        Balance::Zuul(ZuulArgs { load: "x-load".to_owned(), decay_ns: S, max_load: Some(0.5) }),
     ];
     for balance in balances {
         let mut around = checked(Initial::Up, ejecting(3 * S, 9 * S, 50.0, 0.3));

@@ -153,6 +153,9 @@ async fn pools(graph: &Graph, round: &Round<'_>, out: &mut Samples) -> Option<()
             }
             let of = || [Label::from(&pool.label), (&target.label).into()];
             out.add(Of::AttemptsInFlight, of(), target.in_flight());
+            if let Some(load) = lb.and_then(|lb| lb.state.flags().reported(number)) {
+                out.add(Of::TargetLoad, of(), f64::from(load));
+            }
             for (outcome, count) in target.ended.each() {
                 let [pool, target] = of();
                 out.add(Of::Attempts, [pool, target, outcome.into()], count);

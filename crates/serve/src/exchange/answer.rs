@@ -53,7 +53,10 @@ pub(super) async fn fail(ex: &Exchange, failure: Failure, close: bool, line: &mu
 
 /// Sends a response of weir itself.
 pub(super) async fn own(ex: &Exchange, own: &LocalAnswer, close: bool, line: &mut Line) -> Disposition {
-    let extra: Vec<(&str, &[u8])> = own.headers.iter().map(|(n, v)| (n.as_str(), v.as_bytes())).collect();
+    let load = ex.load.get().map(|load| load.to_string());
+    let fields = own.headers.iter().map(|(n, v)| (n.as_str(), v.as_bytes()));
+    let reports = load.iter().flat_map(|load| own.load_fields.iter().map(|name| (&**name, load.as_bytes())));
+    let extra: Vec<(&str, &[u8])> = fields.chain(reports).collect();
     write(ex, Message { status: own.status, fields: &extra, body: &own.body }, close, line).await
 }
 

@@ -4,7 +4,7 @@
 
 use super::drain;
 use super::origin_reply::OriginReply;
-use super::reply::{Answer, ReplySource};
+use super::reply::{Answer, Reply, ReplySource};
 use super::time_limit::TimeLimit;
 use super::{Exchange, Failure};
 use crate::sync::Permit;
@@ -44,7 +44,7 @@ pub(crate) struct Completion {
 /// A balancer that counts requests at its targets.
 pub(crate) trait InFlightCounter {
     /// Called when the head of an answer to a counted request arrives.
-    fn on_head(&self, ticket: Ticket);
+    fn on_head(&self, ticket: Ticket, reply: &Reply);
 
     /// Called when a counted request has ended.
     fn on_completed(self: Rc<Self>, ticket: Ticket, end: Completion);
@@ -86,9 +86,9 @@ impl TargetHold {
     }
 
     /// Reports that the head of its answer has arrived.
-    fn headed(&self) {
+    fn headed(&self, reply: &Reply) {
         if let Some(balancer) = &self.balancer {
-            balancer.on_head(self.ticket);
+            balancer.on_head(self.ticket, reply);
         }
     }
 
@@ -166,8 +166,8 @@ impl Holds {
 
     /// Puts these holds around those of an answer. A complete answer releases them at once.
     pub fn around(self, answer: Answer) -> Answer {
-        if answer.is_ok() {
-            self.headed();
+        if let Ok(reply) = &answer {
+            self.headed(reply);
         }
         match answer {
             Ok(reply) if matches!(reply.source, ReplySource::Local(_)) => {
@@ -195,10 +195,10 @@ impl Holds {
     }
 
     /// Reports to each balancer that there is an answer.
-    fn headed(&self) {
+    fn headed(&self, reply: &Reply) {
         for hold in &self.0 {
             if let Hold::Target(picked) = hold {
-                picked.headed();
+                picked.headed(reply);
             }
         }
     }

@@ -130,6 +130,8 @@ pub(crate) struct Exchange {
     pub reused: Cell<bool>,
     /// Whether the head of its final answer was forwarded.
     answered: Cell<bool>,
+    /// In a built-in server: the load that its answer reports.
+    pub load: Cell<Option<f32>>,
 }
 
 /// The body of a request.
@@ -193,6 +195,7 @@ impl Exchange {
             resent: Cell::new(false),
             reused: Cell::new(false),
             answered: Cell::new(false),
+            load: Cell::new(None),
         }
     }
 

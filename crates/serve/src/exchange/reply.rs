@@ -4,6 +4,7 @@ use super::hold::Holds;
 use super::origin_reply::OriginReply;
 use super::{Exchange, Failure};
 use std::rc::Rc;
+use std::sync::Arc;
 use weir_policy::{Kind, Outcome};
 
 /// The result of running a node.
@@ -31,16 +32,19 @@ pub(crate) struct LocalAnswer {
     pub body: Rc<[u8]>,
     /// Whether a built-in server gave it, rather than a fixed answer.
     pub by_server: bool,
+    /// The fields in which it reports the load of its server, if that has one.
+    pub load_fields: Arc<[Box<str>]>,
 }
 
 impl LocalAnswer {
-    /// The answer of a built-in server with this name.
-    pub fn server(name: &str) -> LocalAnswer {
+    /// The answer of a built-in server with this name, which reports its load in these fields.
+    pub fn server(name: &str, load_fields: Arc<[Box<str>]>) -> LocalAnswer {
         LocalAnswer {
             status: 200,
             headers: vec![("X-Weir-Server".to_owned(), name.to_owned())],
             body: format!("{name}\n").into_bytes().into(),
             by_server: true,
+            load_fields,
         }
     }
 }

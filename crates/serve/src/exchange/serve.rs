@@ -19,6 +19,7 @@ use crate::verify_run::{RequestEnded, RunEvent};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use weir_http1::{Edits, Framing, OwnAnswer, Request, Version};
 use weir_http2::ErrorCode;
@@ -226,7 +227,8 @@ async fn answer_here(ex: &Exchange, here: OwnAnswer, close: bool, line: &mut Lin
         OwnAnswer::Options => {
             let headers =
                 vec![("Allow".to_owned(), "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS".to_owned())];
-            let own = LocalAnswer { status, headers, body: Rc::from(&b""[..]), by_server: false };
+            let (body, load_fields) = (Rc::from(&b""[..]), Arc::default());
+            let own = LocalAnswer { status, headers, body, by_server: false, load_fields };
             answer::own(ex, &own, close, line).await
         }
         OwnAnswer::Trace => answer::fail(ex, Failure::client(status), close, line).await,

@@ -26,6 +26,7 @@ use weir_policy::config::{Balance, Subset};
 use weir_policy::health::{Health, HealthConfig};
 use weir_policy::sticky::Cookies;
 use weir_policy::subset::{Subsets, subset_key};
+use weir_policy::zuul::field::LOAD_FIELD;
 use weir_policy::{Table, TargetChange, TargetId, TargetNames};
 use weir_stats::Key;
 
@@ -57,6 +58,8 @@ pub(crate) struct Blueprint {
     pub connections: BTreeMap<NodeId, (u32, Option<u64>)>,
     /// The keys of sticky cookies, by the nodes of their balancers.
     pub sticky_keys: BTreeMap<NodeId, [u64; 2]>,
+    /// The fields in which its built-in servers report their load: those that its balancers read.
+    pub load_fields: Arc<[Box<str>]>,
     /// When it was made, ns since the start of the process.
     pub made_ns: u64,
     /// The keys of its nodes' draws.
@@ -67,6 +70,17 @@ pub(crate) struct Blueprint {
     pub inner: Inner,
     /// The last field: once the end of its last graph is signalled, nothing else of it is held here.
     pub keys: Arc<GraphKeys>,
+}
+
+/// The fields of answers that these balancers read; if none reads any, the usual one.
+fn load_fields(point: &Point, lbs: impl Iterator<Item = NodeId>) -> Arc<[Box<str>]> {
+    let read = lbs.filter_map(|lb| match spec(point, lb) {
+        Spec::Lb(lb) => lb.balance.load_field(),
+        _ => None,
+    });
+    let names: BTreeSet<&str> = read.collect();
+    let names = if names.is_empty() { BTreeSet::from([LOAD_FIELD]) } else { names };
+    names.into_iter().map(Box::from).collect()
 }
 
 /// The targets of one balancer, by their indices. Made once for all threads, and freed on none that serves clients.
@@ -116,6 +130,7 @@ impl Blueprint {
             generation: epoch,
             process_of: process_of(&point),
             reached: reached.into_iter().collect(),
+            load_fields: load_fields(&point, lbs.keys().copied()),
             lbs: Arc::new(lbs),
             outer,
             places,

@@ -437,6 +437,7 @@ impl Builder<'_> {
             listens: listens(lb),
             records: self.recorder(id),
             probes: self.blueprint.probe_ways(id).map(lb::Probes::new),
+            load_field: lb.balance.load_field().map(Box::from),
             choice: self.blueprint.draws.choice(id),
             key: lb.key.clone(),
             spare: lb.spare,
@@ -462,8 +463,12 @@ impl Builder<'_> {
     /// made before: it has a lower number.
     pub(super) fn late(&self, timeout: NodeId) -> Option<LateFlag> {
         let id = timed_balancer(&self.blueprint.point, timeout)?;
-        let listens = matches!(self.blueprint.spec(id), Spec::Lb(lb) if listens(lb));
-        if listens { self.state.late(self.blueprint.id(id).0) } else { None }
+        let judges = |lb: &Lb| listens(lb) || lb.balance.counts_failures();
+        if matches!(self.blueprint.spec(id), Spec::Lb(lb) if judges(lb)) {
+            self.state.late(self.blueprint.id(id).0)
+        } else {
+            None
+        }
     }
 
     /// This thread's state of a balancer: a new one, or the one that is to have this shape.

@@ -11,6 +11,7 @@ use crate::nodes::{
 use crate::sync::timeline::LocalTimeLine;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 use weir_model::Dist;
 use weir_model::sampler::Sampler;
 use weir_model::{concurrent as sharing, warmup as warming};
@@ -29,7 +30,7 @@ impl Builder<'_> {
             Spec::Server { addr: Some(addr), origin, .. } if !self.is_built_in() => {
                 self.server(id, name, origin, || self.place(addr))
             }
-            Spec::Server { model, .. } => modelled(*model, name),
+            Spec::Server { model, .. } => self.modelled(*model, name),
             Spec::Listen(listen) => match self.blueprint.inner.at.get(&id) {
                 Some(at) => self.server(id, name, &as_origin(listen), || reached(at)),
                 None => Node::Pass(next),
@@ -68,11 +69,11 @@ impl Builder<'_> {
             Spec::Faulty(config) => self.faulty(id, config).unwrap_or(Node::Pass(next)),
             Spec::Sequence => {
                 let nodes = self.blueprint.list(id).to_vec();
-                Node::Sequence(sequence::Sequence { nodes, empty: unmodelled(name, "sequence") })
+                Node::Sequence(sequence::Sequence { nodes, empty: self.unmodelled(name, "sequence") })
             }
             Spec::Fanout { need } => {
                 let nodes = self.blueprint.list(id).to_vec();
-                Node::Fanout(fanout::Fanout { nodes, need: *need, empty: unmodelled(name, "fanout") })
+                Node::Fanout(fanout::Fanout { nodes, need: *need, empty: self.unmodelled(name, "fanout") })
             }
             Spec::Route { otherwise, .. } => self.route(id, *otherwise).unwrap_or(Node::Pass(next)),
             Spec::Split { weights, key } => self.split(id, weights, key.as_ref()),
@@ -93,6 +94,20 @@ impl Builder<'_> {
         })
     }
 
+    /// A built-in server: it answers at once, or does what its model does.
+    fn modelled(&self, root: Option<NodeId>, name: Option<&str>) -> Node {
+        let answer = self.unmodelled(name, "server");
+        match root {
+            Some(root) => Node::Model(model::Model { root, answer }),
+            None => Node::Answer(answer),
+        }
+    }
+
+    /// The answer of something that has no model, by its name or its kind.
+    fn unmodelled(&self, name: Option<&str>, kind: &str) -> Rc<LocalAnswer> {
+        Rc::new(LocalAnswer::server(name.unwrap_or(kind), self.blueprint.load_fields.clone()))
+    }
+
     fn queue(&self, id: NodeId, spec: &Spec) -> Option<Node> {
         let Spec::Queue { capacity, timeout_ns, on_cancel, .. } = spec else { return None };
         Some(Node::Queue(Rc::new(queue::Queue {
@@ -101,6 +116,7 @@ impl Builder<'_> {
             timeout_ns: *timeout_ns,
             on_cancel: *on_cancel,
             node: self.blueprint.next(id),
+            reports: self.is_built_in(),
             counts: self.counts(id, Counting::Queue),
         })))
     }
@@ -115,7 +131,7 @@ impl Builder<'_> {
             on_cancel: *on_cancel,
             process: self.process(id),
             key: self.blueprint.draws.work(id),
-            answer: unmodelled(name, "concurrent"),
+            answer: self.unmodelled(name, "concurrent"),
             state: RefCell::default(),
             driven: Cell::new(false),
         })))
@@ -185,23 +201,13 @@ impl Builder<'_> {
     }
 }
 
-/// A built-in server: it answers at once, or does what its model does.
-fn modelled(root: Option<NodeId>, name: Option<&str>) -> Node {
-    let answer = unmodelled(name, "server");
-    match root {
-        Some(root) => Node::Model(model::Model { root, answer }),
-        None => Node::Answer(answer),
-    }
-}
-
-/// The answer of something that has no model, by its name or its kind.
-fn unmodelled(name: Option<&str>, kind: &str) -> Rc<LocalAnswer> {
-    Rc::new(LocalAnswer::server(name.unwrap_or(kind)))
-}
-
 /// An answer of weir's own, as the file has it.
 fn answer(status: u16, body: &str, headers: &[(String, String)]) -> Node {
-    let answer =
-        LocalAnswer { status, headers: headers.to_vec(), body: body.as_bytes().into(), by_server: false };
-    Node::Answer(Rc::new(answer))
+    Node::Answer(Rc::new(LocalAnswer {
+        status,
+        headers: headers.to_vec(),
+        body: body.as_bytes().into(),
+        by_server: false,
+        load_fields: Arc::default(),
+    }))
 }

@@ -401,6 +401,8 @@ fn flags(
             Some(before) => before.renewed(targets.iter().map(Option::is_some), wants_successes, loads),
         };
         let new = new.with_counts(lb.sees_counts_every_ns().is_some(), before.as_deref());
+        let exists: Vec<bool> = targets.iter().map(Option::is_some).collect();
+        let new = new.with_reports(lb.balance.load_field().is_some(), &exists, before.as_deref());
         known.flags.insert(key, Arc::new(new));
     }
 }

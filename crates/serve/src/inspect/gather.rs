@@ -56,6 +56,8 @@ pub(super) struct TargetReport {
     pub weight: f64,
     pub in_flight: u32,
     pub estimate_ns: Option<f64>,
+    /// The load that it has reported last to any loop.
+    pub load: Option<f32>,
     pub passed_over: bool,
 }
 
@@ -179,6 +181,7 @@ async fn targets(lb: &Lb, now_ns: u64, slices: &Slices) -> Vec<TargetReport> {
                 weight: roster.open_weight(index),
                 in_flight: lb.state.in_flight(index),
                 estimate_ns: upstream.estimate_ns(now_ns, index),
+                load: lb.state.flags().reported(index),
                 passed_over: upstream.is_passed_over(index),
             });
         }

@@ -267,6 +267,7 @@ fn target(
         weight_left_s,
         in_flight: known.inside.map(u64::from).or_else(|| (!of_loops.is_empty()).then_some(counted)),
         estimate_ms: (!estimates.is_empty()).then(mean),
+        load: of_loops.iter().find_map(|(_, said)| said.load),
         attempts: None,
         failed: None,
         rate_per_s: None,
@@ -346,7 +347,7 @@ mod tests {
     }
 
     fn said(passed_over: bool, in_flight: u32, estimate_ns: Option<f64>) -> TargetReport {
-        TargetReport { index: TargetId(0), weight: 1.0, in_flight, estimate_ns, passed_over }
+        TargetReport { index: TargetId(0), weight: 1.0, in_flight, estimate_ns, load: None, passed_over }
     }
 
     fn word(known: &TargetHealth, is_ignored: bool, over: bool) -> (&'static str, String) {

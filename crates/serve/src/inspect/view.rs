@@ -235,6 +235,9 @@ pub struct TargetView {
     pub in_flight: Option<u64>,
     /// The estimate of its response time, ms, over all loops; `None`: its policy estimates nothing.
     pub estimate_ms: Option<f64>,
+    /// The load that it has reported last in an answer, 0 to 1; `None`: none, or its policy reads none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<f32>,
     /// Attempts so far; `None`: not counted.
     pub attempts: Option<u64>,
     /// Failed attempts.

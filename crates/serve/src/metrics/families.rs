@@ -114,6 +114,7 @@ families! {
 
     TargetEligible Gauge Least "weir_target_eligible" ["pool", "target"] "Whether health, and what was set by hand, let the target be picked (1) or not (0).";
     TargetChanged Gauge Most "weir_target_changed_seconds" ["pool", "target"] "When the target last came or went, seconds since 1970; without a value it is as it was at the start.";
+    TargetLoad Gauge Most "weir_target_load" ["pool", "target"] "The load that the target has reported last in an answer (lb.zuul), 0 to 1; without a value it has reported none.";
     TargetOut Counter Sum "weir_target_out_seconds_total" ["pool", "target", "reason"] "Time during which the target was not eligible, by reason.";
     Ejections Counter Sum "weir_ejections_total" ["pool", "target", "reason"] "Ejections after failures, by reason.";
     HealthChecks Counter Sum "weir_health_checks_total" ["pool", "target", "result"] "Finished health checks, by result: passed, refused (no connection), timeout, status (one that does not pass), failed (otherwise); skipped if weir itself had no descriptor left.";

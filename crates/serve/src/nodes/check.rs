@@ -6,6 +6,7 @@ use super::Node;
 use crate::exchange::reply::{Answer, LocalAnswer, Reply};
 use crate::exchange::{NodeId, RequestContext};
 use std::rc::Rc;
+use std::sync::Arc;
 use weir_net::io::Core;
 
 /// The step of a check at a node.
@@ -20,7 +21,7 @@ pub(crate) enum Step {
 
 /// Runs a check with this cost, ns, at a node.
 pub(crate) async fn step(core: &Core, ctx: &mut RequestContext, cost_ns: u64, node: &Node) -> Step {
-    let alive = || Step::Answered(Ok(Reply::own(Rc::new(LocalAnswer::server("weir")))));
+    let alive = || Step::Answered(Ok(Reply::own(Rc::new(LocalAnswer::server("weir", Arc::default())))));
     match node {
         Node::Delay(delay) => Step::Goes(delay.node),
         Node::Warmup(warmup) => Step::Goes(warmup.node),

@@ -4,6 +4,7 @@
 //! `on_cancel` "skip" or "finish" an abandoned request stays inside, unless the process around it crashes. Draws: the
 //! work.
 
+use crate::exchange::Exchange;
 use crate::exchange::context::RequestContext;
 use crate::exchange::reply::{Answer, LocalAnswer, Reply};
 use crate::sync::process::CrashWatch;
@@ -14,6 +15,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use weir_model::OnCancel;
+use weir_model::busy::share;
 use weir_model::concurrent::{Concurrent as Model, Jobs, Law};
 use weir_model::queue::Entry;
 use weir_model::sampler::Sampler;
@@ -66,15 +68,16 @@ struct Ticket {
 
 impl Concurrent {
     /// Works on a request.
-    pub async fn run(self: &Rc<Self>, core: &Rc<Core>, mut ctx: RequestContext) -> Answer {
+    pub async fn run(self: &Rc<Self>, ex: &Exchange, mut ctx: RequestContext) -> Answer {
         let work_ns = match ctx.check {
             Some(cost_ns) => cost_ns,
             None => self.work.draw(ctx.way.draw(self.key)),
         };
         let work_ns = ctx.scaled(work_ns);
-        let job = self.enter(core, &ctx, work_ns);
+        let job = self.enter(&ex.core, &ctx, work_ns);
         poll_fn(|cx| job.poll_done(cx)).await;
         drop(job);
+        ex.load.set(Some(share(self.law.busy_cores(self.state.borrow().model.inside()), self.law.cores())));
         Ok(Reply::own(self.answer.clone()))
     }
 

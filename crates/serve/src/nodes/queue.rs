@@ -38,6 +38,8 @@ pub(crate) struct Queue {
     pub on_cancel: OnCancel,
     /// The node behind it.
     pub node: NodeId,
+    /// Whether an answer that leaves it reports how many permits are taken: it is part of a built-in server.
+    pub reports: bool,
     /// Its counters.
     pub counts: Rc<NodeCounts>,
 }
@@ -78,8 +80,13 @@ impl Drop for Answering {
 }
 
 impl Queue {
+    /// Whether it acts only before what is behind it: nothing is to be done with the answer.
+    pub fn is_step(&self) -> bool {
+        self.stops() && !self.reports
+    }
+
     /// Whether a request stops with its client, wherever it is.
-    pub fn stops(&self) -> bool {
+    fn stops(&self) -> bool {
         self.on_cancel == OnCancel::Stop
     }
 
@@ -112,8 +119,26 @@ impl Queue {
         }
     }
 
+    /// Runs what is behind, and acts on the answer: in a built-in server it reports the load.
+    pub async fn act(self: Rc<Self>, ex: Rc<Exchange>, me: NodeId, ctx: RequestContext) -> Answer {
+        if !self.reports {
+            return self.run(ex, me, ctx).await;
+        }
+        let answer = if self.stops() {
+            let mut holds = Holds::default();
+            holds.push(self.enter(&ex.core, |since_ns| ex.waited(me, &ctx, since_ns)).await?);
+            holds.around(ex.start(ctx, self.node).await)
+        } else {
+            self.clone().run(ex.clone(), me, ctx).await
+        };
+        if answer.is_ok() {
+            ex.load.set(Some(self.semaphore.busy_share()));
+        }
+        answer
+    }
+
     /// Runs what is behind in a task of its own.
-    pub async fn run(self: Rc<Self>, ex: Rc<Exchange>, me: NodeId, mut ctx: RequestContext) -> Answer {
+    async fn run(self: Rc<Self>, ex: Rc<Exchange>, me: NodeId, mut ctx: RequestContext) -> Answer {
         let rendezvous = Rc::new(Rendezvous::default());
         // The outer queue is notified through the inner one.
         let detachable = Rc::new(Detachable::inside(ctx.detachable.take()));

@@ -6,6 +6,7 @@ use crate::exchange::reply::LocalAnswer;
 use crate::exchange::view::View;
 use crate::exchange::{Exchange, Failure, RequestContext};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The node.
 pub(crate) struct Redirect {
@@ -30,6 +31,7 @@ impl Redirect {
             headers: vec![("Location".to_owned(), to)],
             body: body.into_bytes().into(),
             by_server: false,
+            load_fields: Arc::default(),
         }))
     }
 }

@@ -19,6 +19,8 @@ impl Sequence {
         let mut last = Reply::own(self.empty.clone());
         for node in &self.nodes {
             last.discard(&ex);
+            // The answer of the previous node is not the answer of this one.
+            ex.load.set(None);
             let mut inner = ctx.beside();
             inner.way.goes_on();
             last = ex.start(inner, *node).await?;

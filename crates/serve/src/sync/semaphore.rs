@@ -17,6 +17,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::task::Poll;
+use weir_model::busy::share_of_slots;
 use weir_net::io::timers::{Sleep, has_ended};
 
 /// The counters: one for a queue, one per target for a balancer.
@@ -150,6 +151,13 @@ impl LocalSemaphore {
     /// The number inside, over all loops.
     pub fn inside(&self, at: u32) -> u32 {
         self.shared.inside(at)
+    }
+
+    /// The share of a queue's permits that are taken, counting those that requests which wait are about to take.
+    pub fn busy_share(&self) -> f32 {
+        let most = self.shared.most.load(SeqCst);
+        let all = u64::from(self.inside(0)).saturating_add(self.queue.waiting());
+        share_of_slots(all.min(u64::from(most)) as u32, most)
     }
 
     /// A permit of a queue: at once, or when it is the request's turn.

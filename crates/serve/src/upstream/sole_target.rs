@@ -2,6 +2,7 @@
 
 use super::server::Server;
 use crate::exchange::hold::{Completion, InFlightCounter, TargetHold};
+use crate::exchange::reply::Reply;
 use crate::exchange::{Exchange, RequestContext};
 use crate::metrics::LbCounts;
 use std::rc::Rc;
@@ -33,7 +34,7 @@ impl Server {
 }
 
 impl InFlightCounter for SoleTarget {
-    fn on_head(&self, ticket: Ticket) {
+    fn on_head(&self, ticket: Ticket, _reply: &Reply) {
         let now_ns = self.core.recent();
         self.counts.headed(now_ns, ticket.target, now_ns.saturating_sub(ticket.at_ns));
     }

@@ -52,6 +52,7 @@ fn thousands_of_changes_lose_no_request_and_keep_no_memory() {
         "lb.round_robin([SERVERS], name = \"apps\")",
         "lb.p2c([SERVERS], name = \"apps\", scope = \"process\")",
         "lb.peak_ewma([SERVERS], name = \"apps\")",
+        "lb.zuul([SERVERS], name = \"apps\")",
         "lb.prequal([SERVERS], name = \"apps\")",
         "lb.maglev([SERVERS], name = \"apps\", key = key.client(), table_size = 251)",
         "lb.ring_hash([SERVERS], name = \"apps\", key = key.client())",

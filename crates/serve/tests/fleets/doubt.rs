@@ -104,6 +104,7 @@ fn every_balancer_is_empty_and_is_not() {
         "lb.first(apps)",
         "lb.p2c(apps)",
         "lb.peak_ewma(apps)",
+        "lb.zuul(apps)",
         "lb.prequal(apps)",
         "lb.maglev(apps, key = key.client())",
         "lb.ring_hash(apps, key = key.client())",

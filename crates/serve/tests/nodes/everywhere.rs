@@ -2,7 +2,7 @@
 
 use crate::common::transport::{Transport, with_transport};
 use crate::{
-    attempts, balance, buffered, cancel, choose, faults, fixed, layers, limits, models, queues, rewrite,
+    attempts, balance, buffered, cancel, choose, faults, fixed, layers, limits, models, queues, rewrite, zuul,
 };
 
 /// A test, with its name.
@@ -29,6 +29,7 @@ tests! {
     models: delays_are_true a_cable_is_crossed_twice what_is_whole_is_held_no_longer a_balancer_counts_no_cable_around_it concurrent_shares_its_cores concurrent_is_cancelled sequence_is_one_after_another fanout_waits_for_as_many_as_it_needs draws_belong_to_places_and_requests;
     queues: a_queue_is_the_processs those_who_wait_go_in_order a_full_queue_is_overloaded_and_a_long_wait_a_timeout max_in_flight_lets_the_rest_wait max_in_flight_is_the_processs a_wait_for_a_balancer_ends a_slot_is_held_for_the_body a_wait_for_a_connection_ends;
     rewrite: requests_change_on_their_way responses_change_on_their_way what_is_behind_sees_it encoded_letters_are_letters answers_of_weirs_own_change_too;
+    zuul: all_forms_of_a_load_are_read the_less_loaded_is_taken what_fails_fast_is_left_alone what_hangs_behind_a_timeout_fails an_unknown_target_gets_one_request_at_a_time built_in_servers_report_what_is_busy;
 }
 
 /// Tests of what HTTP/2 does not have.

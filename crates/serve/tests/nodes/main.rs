@@ -18,3 +18,4 @@ mod proxied;
 mod queues;
 mod registry;
 mod rewrite;
+mod zuul;

@@ -1,7 +1,7 @@
 //! Each kind of node and each policy has a test: a new one does not compile here without. On which transports:
 //! `everywhere.rs`.
 
-use crate::{attempts, balance, buffered, choose, faults, fixed, limits, models, queues, rewrite};
+use crate::{attempts, balance, buffered, choose, faults, fixed, limits, models, queues, rewrite, zuul};
 use weir_plan::Spec;
 use weir_policy::config::Balance;
 
@@ -45,6 +45,7 @@ fn of_policy(balance: &Balance) -> fn() {
         Balance::LeastConn(_) => balance::least_conn_takes_the_least_busy,
         Balance::P2c(_) => balance::p2c_is_even_when_idle,
         Balance::PeakEwma(_) | Balance::Prequal(_) => balance::peak_ewma_and_prequal_avoid_who_is_slow,
+        Balance::Zuul(_) => zuul::all_forms_of_a_load_are_read,
         Balance::RingHash(_) | Balance::Maglev(_) => balance::hashes_stick_to_their_keys,
         Balance::First => balance::first_is_a_hot_spare,
         Balance::LeastWork => balance::least_work_answers_in_a_model,

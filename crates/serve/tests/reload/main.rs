@@ -30,6 +30,7 @@ fn targets_come_and_go_under_load_with_every_balancer() {
         "lb.round_robin([SERVERS])",
         "lb.p2c([SERVERS], scope = \"process\")",
         "lb.peak_ewma([SERVERS])",
+        "lb.zuul([SERVERS], scope = \"process\")",
         "lb.prequal([SERVERS])",
         "lb.maglev([SERVERS], key = key.client())",
         "lb.ring_hash([SERVERS], key = key.client(), bound = 1.5)",

@@ -135,6 +135,13 @@ pub(crate) enum ColdOp {
         work: u32,
     },
     EndWork,
+    /// The answer reports the load of the server that it has left.
+    ReportSlots {
+        queue: u32,
+    },
+    ReportCores {
+        share: u32,
+    },
     /// The work behind is multiplied; no longer.
     EnterWarmup {
         warmup: u32,

@@ -97,9 +97,11 @@ pub(crate) fn around(lb: &Lb) -> UpstreamConfig {
     UpstreamConfig { health, max_in_flight: most, pass_over_ns: lb.pass_over_ns, counts: false }
 }
 
-/// Whether all loops use one state. Counts that all loops know at once are one state, unless the loops have subsets.
+/// Whether all loops use one state. Counts that all loops know at once are one state if they are all there is, unless the
+/// loops have subsets.
 pub(crate) fn is_one(lb: &Lb) -> bool {
-    lb.has_one_state() || lb.scope == Scope::Process && lb.subset.is_none()
+    let counts_alone = lb.scope == Scope::Process && lb.balance.is_counts_alone();
+    lb.has_one_state() || counts_alone && lb.subset.is_none()
 }
 
 /// How often loops with states of their own see each other's counts, ns; `None`: never.

@@ -12,6 +12,7 @@ mod fault_timelines;
 pub(crate) mod guards;
 mod hedges;
 mod hops;
+mod load_reports;
 mod lookahead;
 pub(crate) mod loops;
 mod pauses;
@@ -76,7 +77,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     let elsewhere = layout.open_elsewhere();
     let inside = layout.behind(false, |spec| matches!(spec, Spec::Lb(_)));
     let (warm_nodes, probed, checked) = (BTreeMap::new(), probed(&layout), layout.checked());
-    let known_work = layout.known_work();
+    let (known_work, reports) = (layout.known_work(), layout.reports());
     let mut c = Compiler {
         layout,
         wait_ns: 0,
@@ -89,6 +90,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
         checked,
         probed,
         known_work,
+        reports,
         again,
         elsewhere,
         inside,
@@ -172,6 +174,8 @@ pub(crate) struct Compiler<'a> {
     probed: Vec<bool>,
     /// Whether a balancer uses its work.
     pub known_work: Vec<bool>,
+    /// Whether it reports its load to a balancer that reads that; empty where none does.
+    reports: Vec<bool>,
     /// Whether one way can pass it more than once, and it chooses.
     pub again: Vec<bool>,
     /// Whether other branches of a request may determine the targets that it excludes.
@@ -323,6 +327,7 @@ impl Compiler<'_> {
                     self.op(op, &waiting);
                     waiting.clear();
                     self.backpatch(StageId(first + i as u32));
+                    self.report_load(op, &draft.nodes[i]);
                 }
             }
         }

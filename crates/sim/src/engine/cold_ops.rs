@@ -89,6 +89,7 @@ impl Engine<'_> {
             ColdOp::EnterWarmup { warmup } => self.come_to_warmup(slot, warmup, member, now_ns),
             ColdOp::BeginWork { work } => self.begin_known_work(slot, work, now_ns),
             ColdOp::EndWork => self.features.work_left.stop(slot),
+            ColdOp::ReportSlots { .. } | ColdOp::ReportCores { .. } => self.report_load(slot, op, member),
             ColdOp::LeaveScaled { .. } => {
                 self.count_errors(slot, member, pc);
                 self.features.details.unscale(slot);

@@ -17,7 +17,7 @@ use crate::state::scopes::{Scope, Scopes};
 use crate::state::source::Source;
 use std::sync::atomic::AtomicBool;
 use weir_model::faulty::Faulty;
-use weir_model::queue::{Entry as QueueEntry, Links};
+use weir_model::queue::{Entry as QueueEntry, Links, Queue};
 use weir_policy::TargetId;
 use weir_policy::budget;
 use weir_policy::rate::RateLimit;
@@ -242,6 +242,11 @@ impl<'a> Core<'a> {
     pub(crate) fn inside(&mut self, line: u32) -> Vec<(u64, u32, u32, u32)> {
         let slots = &self.states.slots;
         self.scopes.inside(line, |slot| slots[slot.index()].ordinal)
+    }
+
+    /// The queue of a member.
+    pub(crate) fn queue(&self, index: usize) -> &Queue {
+        &self.members[index].queue
     }
 
     /// Enters a queue; also how many wait there then.

@@ -13,6 +13,7 @@ use crate::engine::Engine;
 use crate::state::branches::ALONE;
 use crate::state::branches::Row;
 use crate::state::holds::Hold;
+use crate::state::request_details::Answer;
 use crate::state::request_state::IDLE;
 use crate::state::scopes::{Limit, Remnant, WHOLE};
 use weir_policy::Outcome;
@@ -100,11 +101,11 @@ impl Engine<'_> {
     }
 
     /// Resumes a parent at a step with the answer of a branch that has ended.
-    pub(crate) fn resume(&mut self, slot: SlotId, pc: u32, outcome: Outcome, said: (u16, bool)) {
+    pub(crate) fn resume(&mut self, slot: SlotId, pc: u32, outcome: Outcome, answer: Answer) {
         let turn = self.core.states_mut().rows.turns.count(slot);
         self.core.states_mut().rows.turns.set(slot, turn + 1);
         let detail = &mut self.features.details.slots[slot.index()];
-        (detail.status, detail.relayed) = said;
+        (detail.status, detail.relayed, detail.load) = (answer.status, answer.relayed, answer.load);
         let state = self.core.state_mut(slot);
         state.set_outcome(outcome);
         state.tag = state.tag.wrapping_add(1);

@@ -70,6 +70,6 @@ impl Engine<'_> {
         self.move_notes(slot, parent);
         self.remove_branch(slot, now_ns);
         self.cut_branches(parent, false, false, now_ns);
-        self.resume(parent, pc + 1, outcome, (detail.status, detail.relayed));
+        self.resume(parent, pc + 1, outcome, detail.answer());
     }
 }

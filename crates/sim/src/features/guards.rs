@@ -87,6 +87,7 @@ impl Engine<'_> {
         {
             ticket.met = busy.entered();
         }
+        self.features.details.slots[slot.index()].load = None;
         self.step_to(slot, to, ticket);
         if self.features.work_left.is_kept() {
             self.bring_work(slot, to);
@@ -249,6 +250,9 @@ impl Engine<'_> {
             sticky.answered(&mut self.features.jar, key, target, outcome);
         }
         let to = guard.target(self.core.code(), target);
+        if let Some(load) = detail.load.filter(|_| outcome.is_none()) {
+            guard.upstream.on(on).loaded(now_ns, target, load);
+        }
         let upstream = guard.upstream.on(on);
         let release = if detail.relayed {
             upstream.relayed(now_ns, ticket, outcome, status)

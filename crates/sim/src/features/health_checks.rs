@@ -225,6 +225,8 @@ impl Engine<'_> {
             | ColdOp::TellGuard { .. }
             | ColdOp::BeginWork { .. }
             | ColdOp::EndWork
+            | ColdOp::ReportSlots { .. }
+            | ColdOp::ReportCores { .. }
             | ColdOp::EnterWarmup { .. }
             | ColdOp::LeaveScaled { .. }
             | ColdOp::NextInSequence { .. }

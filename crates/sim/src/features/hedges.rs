@@ -137,6 +137,6 @@ impl Engine<'_> {
         self.remove_branch(slot, now_ns);
         self.cut_branches(parent, false, false, now_ns);
         let end = self.core.code().hedges[hedge as usize].end;
-        self.resume(parent, end, outcome, (detail.status, detail.relayed));
+        self.resume(parent, end, outcome, detail.answer());
     }
 }

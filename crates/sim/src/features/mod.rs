@@ -12,6 +12,7 @@ pub(crate) mod guards;
 pub(crate) mod health_checks;
 pub(crate) mod hedges;
 pub(crate) mod hops;
+mod load_reports;
 pub(crate) mod lossy_links;
 pub(crate) mod pauses;
 mod probes;

@@ -30,7 +30,8 @@ impl Engine<'_> {
         self.leave_at(slot, target.pc, target.member, depth + 1);
         self.core.count_entries(target.member, i32::from(selected));
         // The answer of the previous node is not the answer of this one.
-        self.features.details.slots[slot.index()].status = 0;
+        let detail = &mut self.features.details.slots[slot.index()];
+        (detail.status, detail.load) = (0, None);
     }
 
     /// A request has returned from one of the nodes.

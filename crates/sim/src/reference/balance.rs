@@ -161,6 +161,7 @@ impl Reference<'_> {
             on: self.on(self.balancers[index as usize].lb, slot),
         };
         self.branches.push_frame(slot, frame);
+        self.branches.slots[slot.index()].load = None;
         if let Some(recorder) = &mut self.branches.recorder {
             let balancer = &self.balancers[index as usize];
             // Recorded by its place in the list, as names are.
@@ -239,6 +240,7 @@ impl Reference<'_> {
         let branch = &self.branches.slots[slot.index()];
         let (outcome, order, key) = (branch.outcome, branch.order, branch.key);
         let (status, relayed) = (branch.answered_with(), branch.relayed);
+        let load = branch.load.filter(|_| outcome.is_none());
         let index = self.instance(lb, branch.member);
         let frame = self.branches.frame(slot, branch.depth);
         if frame.index == SPARE {
@@ -259,6 +261,10 @@ impl Reference<'_> {
             cookies.answered(&mut self.jar, key, TargetId(frame.index), outcome);
         }
         let on = self.on(lb, slot);
+        if let Some(load) = load {
+            let upstream = self.balancers[index as usize].upstream.on(on);
+            upstream.loaded(self.now_ns, TargetId(frame.index), load);
+        }
         let upstream = self.balancers[index as usize].upstream.on(on);
         let release = if relayed {
             upstream.relayed(self.now_ns, ticket, outcome, status)

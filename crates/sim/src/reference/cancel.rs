@@ -73,6 +73,7 @@ impl Reference<'_> {
     pub(super) fn resume_parent(&mut self, parent: SlotId, outcome: weir_policy::Outcome, status: u16) {
         let branch = &mut self.branches.slots[parent.index()];
         (branch.outcome, branch.status, branch.relayed) = (outcome, status, false);
+        branch.load = None;
         branch.since = self.now_ns;
         branch.epoch = branch.epoch.wrapping_add(1);
         self.branches.child[parent.index()] = SlotId::NONE;

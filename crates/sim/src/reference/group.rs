@@ -23,7 +23,7 @@ impl Reference<'_> {
         let branch = &mut self.branches.slots[slot.index()];
         (branch.stage, branch.member) = (target.pc, target.member);
         // The answer of the previous node is not the answer of this one.
-        branch.status = 0;
+        (branch.status, branch.load) = (0, None);
         Flow::In
     }
 
@@ -75,7 +75,7 @@ impl Reference<'_> {
     pub(super) fn child_ends(&mut self, slot: SlotId, parent: SlotId) -> Flow {
         let branch = &self.branches.slots[slot.index()];
         let (outcome, status, turn) = (branch.outcome, branch.status, branch.turn);
-        let relayed = branch.relayed;
+        let (relayed, load) = (branch.relayed, branch.load);
         let stage = self.branches.slots[parent.index()].stage;
         if let Act::Fanout { group } = self.tables.nodes[stage as usize].act {
             return self.part_ends(slot, parent, group);
@@ -93,7 +93,8 @@ impl Reference<'_> {
         self.stops(slot);
         self.branches.remove(slot);
         self.resume_parent(parent, outcome, status);
-        self.branches.slots[parent.index()].relayed = relayed;
+        let branch = &mut self.branches.slots[parent.index()];
+        (branch.relayed, branch.load) = (relayed, load);
         Flow::Switch(parent)
     }
 
@@ -102,7 +103,7 @@ impl Reference<'_> {
         let need = self.tables.groups[group as usize].need;
         let branch = &self.branches.slots[slot.index()];
         let (outcome, status, index) = (branch.outcome, branch.status, branch.index);
-        let relayed = branch.relayed;
+        let (relayed, load) = (branch.relayed, branch.load);
         let state = &mut self.branches.groups[parent.index()];
         state.branches[index as usize] = SlotId::NONE;
         state.open -= 1;
@@ -124,7 +125,8 @@ impl Reference<'_> {
         self.branches.groups[parent.index()].branches.clear();
         self.branches.slots[parent.index()].turn += 1;
         self.resume_parent(parent, outcome, status);
-        self.branches.slots[parent.index()].relayed = relayed;
+        let branch = &mut self.branches.slots[parent.index()];
+        (branch.relayed, branch.load) = (relayed, load);
         Flow::Switch(parent)
     }
 

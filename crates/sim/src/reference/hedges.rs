@@ -116,7 +116,8 @@ impl Reference<'_> {
     pub(super) fn hedge_ends(&mut self, slot: SlotId, parent: SlotId) -> Flow {
         let branch = &self.branches.slots[slot.index()];
         let (outcome, status) = (branch.outcome, branch.status);
-        let (index, begun, relayed) = (branch.index, branch.begun, branch.relayed);
+        let (index, begun) = (branch.index, branch.begun);
+        let (relayed, load) = (branch.relayed, branch.load);
         if index == 0 {
             // The first attempt is on the way of the request itself.
             self.branches.copy_visits(slot, parent);
@@ -151,7 +152,8 @@ impl Reference<'_> {
         group.hedging = None;
         self.branches.slots[parent.index()].turn += 1;
         self.resume_parent(parent, outcome, status);
-        self.branches.slots[parent.index()].relayed = relayed;
+        let branch = &mut self.branches.slots[parent.index()];
+        (branch.relayed, branch.load) = (relayed, load);
         Flow::Switch(parent)
     }
 

@@ -121,6 +121,7 @@ impl Reference<'_> {
             Act::Queue { queue } => {
                 let (member, selected) = (branch.member, branch.selected);
                 self.leave_queue(queue, member, selected);
+                self.report_slots(slot, queue);
                 Flow::Out
             }
             Act::Retry { retry } => self.came_back(slot, retry),

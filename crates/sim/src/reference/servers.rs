@@ -8,6 +8,7 @@ use super::run::{Flow, Reference, what};
 use crate::code::order::{Class, Entry, order_key, ranked};
 use crate::code::{MemberId, SlotId};
 use crate::state::request_details::scaled;
+use weir_model::busy;
 use weir_model::concurrent::Concurrent;
 use weir_model::queue::Entry as QueueEntry;
 use weir_policy::Kind;
@@ -172,6 +173,7 @@ impl Reference<'_> {
         match self.tables.nodes[branch.stage as usize].act {
             Act::Share { server } => {
                 self.leave_server(slot, server);
+                self.report_cores(slot, server);
                 self.note_answer(slot, None);
                 Flow::Out
             }
@@ -238,6 +240,28 @@ impl Reference<'_> {
             self.branches.slots[next.index()].phase = Phase::Inside;
         }
         self.look_again(index);
+    }
+
+    /// The answer of a branch that has left a queue reports its load.
+    pub(super) fn report_slots(&mut self, slot: SlotId, queue: u32) {
+        let site = &self.tables.queues[queue as usize];
+        let branch = &mut self.branches.slots[slot.index()];
+        if site.reports {
+            let inside = self.queues[branch.member.index_from(site.offset)].inside();
+            let load = busy::share_of_slots(inside, site.limits.concurrency);
+            branch.load = branch.outcome.is_none().then_some(load);
+        }
+    }
+
+    /// The same for a server that shares its cores.
+    fn report_cores(&mut self, slot: SlotId, server: u32) {
+        let site = &self.tables.servers[server as usize];
+        let branch = &mut self.branches.slots[slot.index()];
+        if site.reports {
+            let state = &self.servers[branch.member.index_from(site.offset)].state;
+            let load = busy::share(site.law.busy_cores(state.inside()), site.law.cores());
+            branch.load = branch.outcome.is_none().then_some(load);
+        }
     }
 
     /// Schedules the next tick of a server, for when it will finish a request.

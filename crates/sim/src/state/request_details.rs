@@ -14,6 +14,8 @@ pub(crate) struct Detail {
     pub status: u16,
     /// A balancer behind which it failed has passed its error on: that balancer's target was reached.
     pub relayed: bool,
+    /// The load that the last answer reports.
+    pub load: Option<f32>,
     /// How often it has come before to the balancer it is at, on this way.
     pub came: u32,
     /// The balancer and target of a health check, and the probe that it is, if it is one.
@@ -23,11 +25,27 @@ pub(crate) struct Detail {
     pub factor: f64,
 }
 
+/// What a branch brings back to its request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    pub status: u16,
+    pub relayed: bool,
+    pub load: Option<f32>,
+}
+
+impl Detail {
+    /// The answer that it has.
+    pub fn answer(&self) -> Answer {
+        Answer { status: self.status, relayed: self.relayed, load: self.load }
+    }
+}
+
 const NEW: Detail = Detail {
     shape: 0,
     key: None,
     status: 0,
     relayed: false,
+    load: None,
     came: 0,
     check: (0, TargetId(0)),
     probe: NONE,
@@ -67,7 +85,8 @@ impl Details {
     /// Gives a branch the details of its request.
     pub fn branch(&mut self, from: SlotId, to: SlotId) {
         self.reserve(to);
-        self.slots[to.index()] = Detail { status: 0, relayed: false, came: 0, ..self.slots[from.index()] };
+        self.slots[to.index()] =
+            Detail { status: 0, relayed: false, load: None, came: 0, ..self.slots[from.index()] };
         self.factors[to.index()].clear();
     }
 
@@ -97,12 +116,13 @@ impl Details {
         }
         let detail = &mut self.slots[slot.index()];
         (detail.shape, detail.status, detail.relayed, detail.came) = (shape, 0, false, 0);
+        detail.load = None;
     }
 
     /// Another attempt of a request begins.
     pub fn try_again(&mut self, slot: SlotId) {
         let detail = &mut self.slots[slot.index()];
-        (detail.status, detail.relayed) = (0, false);
+        (detail.status, detail.relayed, detail.load) = (0, false, None);
     }
 }
 

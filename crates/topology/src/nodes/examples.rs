@@ -109,6 +109,7 @@ run("round_robin", lb.round_robin(apps))
 run("least_conn", lb.least_conn(apps))
 run("p2c", lb.p2c(apps))
 run("peak_ewma", lb.peak_ewma(apps))
+run("zuul", lb.zuul(apps))
 run("prequal", lb.prequal(apps))
 run("first", lb.first(apps, max_in_flight = 2))
 "#;

@@ -79,6 +79,7 @@ static ALL: &[&[Function]] = &[
     &lb::p2c::FUNCTIONS,
     &lb::first::FUNCTIONS,
     &lb::peak_ewma::FUNCTIONS,
+    &lb::zuul::FUNCTIONS,
     &lb::ring_hash::FUNCTIONS,
     &lb::maglev::FUNCTIONS,
     &lb::prequal::FUNCTIONS,

@@ -17,7 +17,8 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
                 weights as shares, also of idle targets (`lb.least_conn` with `ties=\"first\"` takes the \
                 lowest index of idle ones). `lb.peak_ewma` and `lb.prequal` take them as speeds: they divide \
                 what a target costs by its weight, so of two that are idle and answer alike the heavier one \
-                gets every request. `lb.first` and `lb.least_work` only look for weight 0",
+                gets every request. `lb.zuul` divides the requests in flight by them, so idle targets get equal \
+                shares. `lb.first` and `lb.least_work` only look for weight 0",
         served: "the same",
         draws: "nothing",
         example: examples::POLICIES,

@@ -1,6 +1,7 @@
 //! Where spans are in the text, for many of them: of spans on one line, each is counted on from the one before, and only as much
 //! of the line is kept as a message shows. A generated file is one line, so to count from its beginning would cost the square.
 
+use super::load_argument::as_written;
 use super::to_u32;
 use starlark::codemap::{CodeMapId, FileSpan, Pos};
 use weir_plan::diagnostic::{Excerpt, Location};
@@ -38,7 +39,7 @@ impl Locator {
             line: to_u32(number + 1),
             column: to_u32(column + 1),
             // A span that ends on a later line is marked to the end of this one.
-            excerpt: Excerpt::around(text, begin.min(text.len())..end.min(text.len())),
+            excerpt: Excerpt::around(&as_written(text), begin.min(text.len())..end.min(text.len())),
         }
     }
 

@@ -3,6 +3,7 @@
 //! A place must survive comments and other functions, so calls are numbered per `def` and callee, in the order of the
 //! text, whether they are ever evaluated or not.
 
+pub(crate) mod load_argument;
 mod locator;
 
 pub(crate) use locator::Locator;

@@ -13,6 +13,7 @@ use crate::balance::prequal::Prequal;
 use crate::balance::ring_hash::RingHash;
 use crate::balance::roster::Roster;
 use crate::balance::table::Table;
+use crate::balance::zuul::Zuul;
 use crate::{Outcome, TargetId};
 use std::any::Any;
 
@@ -21,6 +22,7 @@ use std::any::Any;
 pub(super) enum ColdPolicy {
     First(First),
     PeakEwma(PeakEwma),
+    Zuul(Zuul),
     RingHash(RingHash),
     Maglev(Maglev),
     /// Far larger than the others.
@@ -34,6 +36,7 @@ macro_rules! each {
         match $cold {
             ColdPolicy::First(lb) => Policy::$method(lb, $($argument),*),
             ColdPolicy::PeakEwma(lb) => Policy::$method(lb, $($argument),*),
+            ColdPolicy::Zuul(lb) => Policy::$method(lb, $($argument),*),
             ColdPolicy::RingHash(lb) => Policy::$method(lb, $($argument),*),
             ColdPolicy::Maglev(lb) => Policy::$method(lb, $($argument),*),
             ColdPolicy::Prequal(lb) => Policy::$method(lb.$boxed(), $($argument),*),
@@ -70,6 +73,10 @@ impl ColdPolicy {
 
     pub fn cancelled(&mut self, now_ns: u64, target: TargetId, took_ns: u64) {
         each!(self, as_mut, cancelled(now_ns, target, took_ns));
+    }
+
+    pub fn timed_out(&mut self, now_ns: u64, target: TargetId, took_ns: u64) {
+        each!(self, as_mut, timed_out(now_ns, target, took_ns));
     }
 
     pub fn release(&mut self, target: TargetId) {

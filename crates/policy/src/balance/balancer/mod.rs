@@ -11,6 +11,7 @@ use crate::balance::random::Random;
 use crate::balance::roster::Roster;
 use crate::balance::round_robin::RoundRobin;
 use crate::balance::table::Table;
+use crate::balance::zuul::Zuul;
 use crate::balance::{Ask, Balance};
 use crate::key::TakenNames;
 use crate::{Outcome, SharedCounts, TargetChange, TargetId, TargetNames};
@@ -86,6 +87,7 @@ impl Balancer {
             Balance::P2c(args) => State::P2c(Policy::build(args, &roster, draw)),
             Balance::First => State::cold(ColdPolicy::First(Policy::build(&(), &roster, draw))),
             Balance::PeakEwma(args) => State::cold(ColdPolicy::PeakEwma(Policy::build(args, &roster, draw))),
+            Balance::Zuul(args) => State::cold(ColdPolicy::Zuul(Policy::build(args, &roster, draw))),
             Balance::RingHash(args) => State::cold(ColdPolicy::RingHash(Policy::build(args, &roster, draw))),
             Balance::Maglev(args) => State::cold(ColdPolicy::Maglev(Policy::build(args, &roster, draw))),
             Balance::Prequal(args) => {
@@ -155,6 +157,11 @@ impl Balancer {
         dispatch!(&mut self.state, cancelled(now_ns, target, took_ns));
     }
 
+    /// As [`Balancer::cancelled`], by a `timeout` around the balancer.
+    pub fn timed_out(&mut self, now_ns: u64, target: TargetId, took_ns: u64) {
+        dispatch!(&mut self.state, timed_out(now_ns, target, took_ns));
+    }
+
     /// A count that was held ends now, or its request was cancelled where no time is measured.
     #[inline(always)]
     pub fn release(&mut self, target: TargetId) {
@@ -171,15 +178,26 @@ impl Balancer {
         match &mut self.state {
             State::LeastConn(lb) => lb.set_count(target, count),
             State::P2c(lb) => lb.set_count(target, count),
-            State::Random(_) | State::RoundRobin(_) | State::Cold(_) => {}
+            State::Cold(cold) => {
+                if let ColdPolicy::Zuul(lb) = &mut **cold {
+                    lb.set_count(target, count);
+                }
+            }
+            State::Random(_) | State::RoundRobin(_) => {}
         }
     }
 
     /// Lets a policy that looks at few targets compare the counts of all loops itself; `None`: no longer. Returns whether
     /// it does.
     pub fn compare_counts(&mut self, shared: Option<&SharedCounts>) -> bool {
-        let State::P2c(lb) = &mut self.state else { return false };
-        lb.compare_counts(shared.cloned());
+        match &mut self.state {
+            State::P2c(lb) => lb.compare_counts(shared.cloned()),
+            State::Cold(cold) => match &mut **cold {
+                ColdPolicy::Zuul(lb) => lb.compare_counts(shared.cloned()),
+                _ => return false,
+            },
+            _ => return false,
+        }
         shared.is_some()
     }
 
@@ -203,6 +221,23 @@ impl Balancer {
     pub fn prequal(&mut self) -> Option<&mut Prequal> {
         let State::Cold(cold) = &mut self.state else { return None };
         if let ColdPolicy::Prequal(lb) = &mut **cold { Some(lb) } else { None }
+    }
+}
+
+/// What `lb.zuul` reads in answers.
+impl Balancer {
+    /// `lb.zuul`'s state.
+    pub fn zuul(&self) -> Option<&Zuul> {
+        let State::Cold(cold) = &self.state else { return None };
+        if let ColdPolicy::Zuul(lb) = &**cold { Some(lb) } else { None }
+    }
+
+    /// An answer of a target reports a load, 0 to 1.
+    pub fn loaded(&mut self, now_ns: u64, target: TargetId, load: f32) {
+        let State::Cold(cold) = &mut self.state else { return };
+        if let ColdPolicy::Zuul(lb) = &mut **cold {
+            lb.loaded(target, now_ns, load);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::config::{
     Balance, Check, Eject, Initial, LeastConnArgs, LoopsArgs, OnEmpty, P2cArgs, PeakEwmaArgs, PrequalArgs,
-    RandomArgs, RoundRobinArgs, Start, Subset, Ties,
+    RandomArgs, RoundRobinArgs, Start, Subset, Ties, ZuulArgs,
 };
 use crate::eligibility::Admin;
 use crate::health::HealthConfig;
@@ -33,6 +33,7 @@ fn policies() -> Vec<Balance> {
         p2c(2, false),
         p2c(3, true),
         Balance::PeakEwma(PeakEwmaArgs { decay_ns: S, default_rtt_ns: 1_000_000 }),
+        Balance::Zuul(ZuulArgs { load: "x-load".to_owned(), decay_ns: S, max_load: None }),
         Balance::Prequal(prequal),
         Balance::LeastWork,
     ];

@@ -86,6 +86,8 @@ pub(crate) struct Lb {
     pub records: Option<Box<dyn Fn(Operation)>>,
     /// How targets are probed for each request (`lb.prequal`); `None`: they are not.
     pub probes: Option<Probes>,
+    /// The field of an answer in which a target reports its load (`lb.zuul`); `None`: none is read.
+    pub load_field: Option<Box<str>>,
     /// The counters of the balancer and its targets.
     pub counts: LbCounts,
     /// The counters of waiting requests, if targets are limited.

@@ -2,9 +2,12 @@
 
 use super::{Lb, ToOwner};
 use crate::exchange::hold::{Completion, InFlightCounter};
+use crate::exchange::reply::{Reply, ReplySource};
 use std::rc::Rc;
 use std::sync::Arc;
+use weir_http1::Response;
 use weir_policy::snapshot::Snapshot;
+use weir_policy::zuul::field::first_load;
 use weir_policy::{Kind, Operation, Release, Table, TargetId, Ticket};
 
 /// A change of health, which the owner sends to a balancer's loops.
@@ -24,9 +27,12 @@ pub(crate) enum Departure {
 }
 
 impl InFlightCounter for Lb {
-    fn on_head(&self, ticket: Ticket) {
+    fn on_head(&self, ticket: Ticket, reply: &Reply) {
         let now_ns = self.core.recent();
         self.counts.headed(now_ns, ticket.target, now_ns.saturating_sub(ticket.at_ns));
+        if let (Some(name), ReplySource::Origin(origin)) = (&self.load_field, &reply.source) {
+            self.read_load(now_ns, ticket.target, name, origin.response());
+        }
     }
 
     fn on_completed(self: Rc<Self>, ticket: Ticket, end: Completion) {
@@ -50,6 +56,15 @@ impl InFlightCounter for Lb {
 }
 
 impl Lb {
+    /// Reads the load that a target reports in its answer.
+    fn read_load(&self, now_ns: u64, target: TargetId, name: &str, response: &Response) {
+        let named = response.fields().filter(|(field, _)| field.eq_ignore_ascii_case(name.as_bytes()));
+        let Some(load) = first_load(named.map(|(_, value)| value)) else { return };
+        self.state.upstream.borrow_mut().loaded(now_ns, target, load);
+        self.state.flags().report(target, load);
+        self.note(|| Operation::Loaded { now_ns, target, load });
+    }
+
     /// Ends a request that this thread's state picked for.
     pub(super) fn returned(self: &Rc<Self>, ticket: Ticket, end: Completion) {
         let Completion { outcome, status, relayed } = end;
@@ -89,8 +104,14 @@ impl Lb {
     pub(super) fn cancelled(&self, ticket: Ticket, late: bool) {
         let now_ns = self.core.now();
         self.state.left(ticket, now_ns, Some(Kind::Cancelled));
-        self.state.upstream.borrow_mut().cancelled(now_ns, ticket);
-        self.note(|| Operation::Cancelled { now_ns, ticket });
+        {
+            let mut upstream = self.state.upstream.borrow_mut();
+            match late {
+                true => upstream.timed_out(now_ns, ticket),
+                false => upstream.cancelled(now_ns, ticket),
+            }
+        }
+        self.note(|| Operation::Cancelled { now_ns, ticket, late });
         self.state.uncount(ticket.target, ticket.at_ns);
         if late && self.listens {
             let (target, probe) = (ticket.target, ticket.probe);

@@ -7,7 +7,8 @@
 
 use crate::nodes::lb::load::Load;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::SeqCst};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
 use weir_policy::{SharedCounts, TargetId};
 
 /// No request may probe it: it is healthy, or out.
@@ -28,7 +29,12 @@ pub(crate) struct TargetFlags {
     loads: Box<[Option<Arc<Load>>]>,
     /// Requests in flight at each target that loops count together.
     pub counts: SharedCounts,
+    /// The load that each target has reported last, the bits of an `f32`; empty if none is read.
+    reported: Box<[AtomicU32]>,
 }
+
+/// The bits of a load that was not reported.
+const UNREPORTED: u32 = f32::NAN.to_bits();
 
 /// Whether a picked target may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +56,33 @@ impl TargetFlags {
             wants_successes: (0..targets).map(|_| AtomicBool::new(wants_successes)).collect(),
             loads,
             counts: SharedCounts::default(),
+            reported: Box::default(),
+        }
+    }
+
+    /// With loads that targets report, if they are read; those of targets that stay are kept.
+    #[must_use]
+    pub fn with_reports(self, are_read: bool, exists: &[bool], before: Option<&TargetFlags>) -> TargetFlags {
+        let known = |target: usize| Some(before?.reported.get(target)?.load(Relaxed));
+        let report =
+            |(target, exists): (usize, &bool)| known(target).filter(|_| *exists).unwrap_or(UNREPORTED);
+        let all = exists.iter().enumerate().filter(|_| are_read);
+        TargetFlags { reported: all.map(report).map(AtomicU32::new).collect(), ..self }
+    }
+
+    /// The load that a target has reported last to any loop.
+    pub fn reported(&self, target: TargetId) -> Option<f32> {
+        let bits = self.reported.get(target.index())?.load(Relaxed);
+        Some(f32::from_bits(bits)).filter(|load| !load.is_nan())
+    }
+
+    /// A target has reported this load.
+    pub fn report(&self, target: TargetId, load: f32) {
+        if let Some(known) = self.reported.get(target.index())
+            && known.load(Relaxed) != load.to_bits()
+        {
+            // Written only where it changes, so that loops rarely take the line from each other.
+            known.store(load.to_bits(), Relaxed);
         }
     }
 
@@ -158,6 +191,22 @@ impl TargetFlags {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reported_loads_stay_with_their_targets() {
+        let flags = TargetFlags::new(2, false, Box::default());
+        flags.report(TargetId(0), 0.5);
+        assert_eq!(flags.reported(TargetId(0)), None, "not read");
+        let flags = flags.with_reports(true, &[true, true], None);
+        flags.report(TargetId(0), 0.5);
+        flags.report(TargetId(1), 0.25);
+        let next =
+            TargetFlags::new(3, false, Box::default()).with_reports(true, &[false, true, true], Some(&flags));
+        assert_eq!(
+            [0, 1, 2, 9].map(|target| next.reported(TargetId(target))),
+            [None, Some(0.25), None, None]
+        );
+    }
 
     #[test]
     fn one_claims_a_target_on_probation() {

@@ -86,6 +86,7 @@ impl Branches {
         }
         attempts.attempt = next;
         (branch.outcome, branch.status, branch.relayed) = (None, 0, false);
+        branch.load = None;
     }
 
     /// A branch leaves a retry, and the ways of its further attempts.

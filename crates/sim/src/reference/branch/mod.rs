@@ -92,6 +92,8 @@ pub(super) struct Branch {
     pub outcome: Outcome,
     /// The status of the last answer; 0: unknown. See [`Branch::answered_with`].
     pub status: u16,
+    /// The load that the last answer reports.
+    pub load: Option<f32>,
     /// How often it has come before to the balancer it is at, on this way.
     pub came: u32,
     /// A balancer behind which it failed has passed its error on: that balancer's target was reached.
@@ -215,6 +217,7 @@ const NEW: Branch = Branch {
     exclude: Exclude::None,
     outcome: None,
     status: 0,
+    load: None,
     came: 0,
     relayed: false,
     selected: false,
@@ -304,6 +307,7 @@ impl Branches {
             depth: 0,
             outcome: None,
             status: 0,
+            load: None,
             relayed: false,
             phase: Phase::Out,
             ..from

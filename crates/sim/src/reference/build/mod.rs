@@ -37,6 +37,7 @@ pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Resul
         Kinds::new(layout.point, scenario).ok_or("there are too many kinds of requests to simulate")?;
     let (process_of, pause_lines) = (process_of(layout.point), BTreeMap::new());
     let connections = ConnectionTables::new(tables.loops.outermost, tables.loops.first);
+    let reports = layout.reports();
     let mut b = Builder {
         layout,
         code,
@@ -44,6 +45,7 @@ pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Resul
         lines,
         process_of,
         pause_lines,
+        reports,
         blocks,
         warm_nodes,
         instances,
@@ -80,6 +82,8 @@ pub(super) struct Builder<'a> {
     /// By plan node: the node whose pauses stop it, and the timeline of each that pauses.
     process_of: Vec<Option<u32>>,
     pause_lines: BTreeMap<u32, u32>,
+    /// By plan node: whether it reports its load; empty where no balancer reads that.
+    reports: Vec<bool>,
     /// Site and number of every `block(...)` that requests can reach.
     blocks: BTreeSet<(u32, u32)>,
     /// The warm-up of each plan node that is one.
@@ -131,11 +135,16 @@ impl Builder<'_> {
         Ok(())
     }
 
+    /// Whether the answers of a stage report its load.
+    fn reports_load(&self, draft: &Draft, position: usize) -> bool {
+        draft.nodes[position].iter().any(|&node| self.reports.get(node as usize) == Some(&true))
+    }
+
     fn act(&mut self, stage: StageId, draft: &Draft, position: usize) -> Act {
         let (site, spec) = draft.chain[position];
         let point = self.layout.point;
         let place = point.sites[site as usize].place;
-        let pause = self.pauses_of(draft, position);
+        let (pause, reports) = (self.pauses_of(draft, position), self.reports_load(draft, position));
         match &point.specs[spec as usize] {
             Spec::Server { .. }
             | Spec::Weight { .. }
@@ -161,13 +170,13 @@ impl Builder<'_> {
                     self.layout.add_refusals(&mut self.code, stage, draft);
                 }
                 let limits = Limits { concurrency: *concurrency, capacity: capacity.unwrap_or(u64::MAX) };
-                self.queue(limits, *timeout_ns, *on_cancel, stage, draft)
+                self.queue(limits, *timeout_ns, *on_cancel, stage, draft, reports)
             }
             Spec::Concurrent { work, cores, contention, coherency, threads, on_cancel } => {
                 let law = concurrent::Law::new(*cores, *contention, *coherency, *threads);
                 let gauge = self.gauge(stage, draft, *cores);
                 let work = Draw { pause, ..self.draw(work, purpose::WORK, place) };
-                self.share(law, work, *on_cancel, gauge, draft)
+                self.share(law, work, *on_cancel, gauge, draft, reports)
             }
             Spec::Retry(config) => self.retry(config, draft, position),
             Spec::Faulty(fault) => self.fault(fault, stage, draft, position),

@@ -36,12 +36,22 @@ impl Builder<'_> {
         on_cancel: OnCancel,
         stage: StageId,
         draft: &Draft,
+        reports: bool,
     ) -> Act {
         let gauge = self.gauge(stage, draft, f64::from(limits.concurrency));
         let offset = self.tables.queue_count.wrapping_sub(draft.base);
         let (base, members) = (draft.base, draft.nodes[0].len() as u32);
         self.tables.queue_count += members;
-        self.tables.queues.push(QueueSite { limits, timeout_ns, on_cancel, offset, gauge, base, members });
+        self.tables.queues.push(QueueSite {
+            limits,
+            timeout_ns,
+            on_cancel,
+            offset,
+            gauge,
+            base,
+            members,
+            reports,
+        });
         Act::Queue { queue: self.tables.queues.len() as u32 - 1 }
     }
 
@@ -52,13 +62,14 @@ impl Builder<'_> {
         on_cancel: OnCancel,
         gauge: u32,
         draft: &Draft,
+        reports: bool,
     ) -> Act {
         let (offset, server) =
             (self.tables.server_count.wrapping_sub(draft.base), self.tables.servers.len() as u32);
         let members = draft.nodes[0].len() as u32;
         self.tables.server_count += members;
         self.tables.server_sites.extend((draft.base..draft.base + members).map(|m| (server, m)));
-        self.tables.servers.push(ShareSite { law, work, on_cancel, offset, gauge });
+        self.tables.servers.push(ShareSite { law, work, on_cancel, offset, gauge, reports });
         Act::Share { server }
     }
 

@@ -123,6 +123,8 @@ pub(crate) struct QueueSite {
     pub gauge: u32,
     pub base: u32,
     pub members: u32,
+    /// Whether an answer that leaves reports how many slots are busy.
+    pub reports: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -134,6 +136,8 @@ pub(crate) struct ShareSite {
     /// Member to server.
     pub offset: u32,
     pub gauge: u32,
+    /// Whether an answer that leaves reports how many cores are busy.
+    pub reports: bool,
 }
 
 /// The site of a listener behind another.

@@ -59,9 +59,22 @@ pub(super) fn uncounted(around: &str) -> &str {
 pub(super) fn fitting<'a>(policy: &str, around: &'a str) -> &'a str {
     match policy.strip_prefix("lb.").unwrap_or(policy) {
         "first" | "ring_hash" | "maglev" => undivided(around),
-        "least_conn" | "p2c" => around,
+        "least_conn" | "p2c" | "zuul" => around,
         _ => uncounted(around),
     }
+}
+
+/// Arguments of `lb.zuul`.
+fn loads(d: &mut Draws) -> &'static str {
+    d.choose(&["", ", decay = 40 * ms", ", max_load = 0.4", ", decay = 90 * ms, max_load = 0.2"])
+}
+
+/// `lb.zuul` over two servers that report their load, and another node; `size`: slots and work, and the cores.
+pub(super) fn zuul(d: &mut Draws, a: &str, b: &str, size: (u64, &str), cancel: &str) -> String {
+    let (k, cores) = size;
+    let slots = format!("queue({a}, {k}, on_cancel = \"{cancel}\")");
+    let shared = format!("concurrent(e({k}){cores}, on_cancel = \"{cancel}\")");
+    format!("lb.zuul([{slots}, {shared}, {b}]{})", loads(d))
 }
 
 fn core_node(d: &mut Draws, a: &str, b: &str) -> String {
@@ -88,8 +101,12 @@ fn core_node(d: &mut Draws, a: &str, b: &str) -> String {
                 "lb.round_robin",
                 "lb.first",
                 "lb.peak_ewma",
+                "lb.zuul",
+                "lb.zuul",
             ]);
             let around = fitting(policy, &around);
+            let around =
+                if policy == "lb.zuul" { format!("{around}{}", loads(d)) } else { around.to_owned() };
             format!("{policy}([{a}, {b}, cable(1 * ms, {a})]{around})")
         }
         10 => {

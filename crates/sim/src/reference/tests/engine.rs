@@ -1,6 +1,6 @@
 //! The engine against its reference: the same bytes on any topology that both run.
 
-use super::core::random_file;
+use super::core::{random_file, zuul};
 use super::random::{Draws, random_plan, traffic};
 use super::{options, plan};
 use crate::results::result::Results;
@@ -54,6 +54,7 @@ pub(super) fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String
         20 => format!("fanout([{a}, timeout({} * ms, {b})], need = {})", k * l, 1 + k % 2),
         21 => format!("hedge({} * ms, {a}, attempts = {})", l - 1, 2 + k % 2),
         22 => format!("hedge({k} * ms, {a}, budget = budget(ratio = 0.5, min_per_s = {l}, window = 1 * s))"),
+        23 | 24 => zuul(d, a, b, (k, &format!(", cores = {l} / 4")), cancel),
         17 | 18 => format!("sequence([{a}, {b}, {a}])"),
         _ => format!("timeout({} * ms, {a})", k * l),
     }

@@ -10,13 +10,14 @@ use crate::results::run::run_with;
 use std::sync::atomic::AtomicBool;
 use weir_plan::Plan;
 
-const POLICIES: [&str; 9] = [
+const POLICIES: [&str; 10] = [
     "lb.random",
     "lb.round_robin",
     "lb.least_conn",
     "lb.p2c",
     "lb.first",
     "lb.peak_ewma",
+    "lb.zuul",
     "lb.ring_hash",
     "lb.maglev",
     "lb.prequal",

@@ -30,7 +30,19 @@ impl LoopState {
     fn policies(self) -> &'static [&'static str] {
         match self {
             LoopState::Nothing => &["lb.random", "lb.first"],
-            LoopState::Anything | LoopState::ScopeProcess => &[
+            LoopState::Anything => &[
+                "lb.least_conn",
+                "lb.p2c",
+                "lb.random",
+                "lb.round_robin",
+                "lb.first",
+                "lb.peak_ewma",
+                "lb.zuul",
+                "lb.prequal",
+                "lb.ring_hash",
+            ],
+            // What `lb.zuul` has read and heard is a loop's own.
+            LoopState::ScopeProcess => &[
                 "lb.least_conn",
                 "lb.p2c",
                 "lb.random",

@@ -1,6 +1,7 @@
 //! Any topology, any traffic: all self-checks hold, nothing remains of branches that were cut off, and limits strike
 //! everywhere.
 
+use super::core::zuul;
 use super::{options, plan, run_reference};
 use crate::results::result::{NodeResult, Results};
 use crate::results::run::{Options, run_with};
@@ -43,7 +44,7 @@ pub(super) fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String
     let mode = d.choose(&["refuse", "crash", "crash", "blackhole", "slow", "pause"]);
     // A process that pauses follows time.
     let mode = if mode == "pause" && clock == "lazy" { "slow" } else { mode };
-    match d.number(27) {
+    match d.number(28) {
         0 => format!("cable({k} * ms, {a})"),
         1 => format!("cable(e({k}), {a}, loss = 0.1)"),
         2 => format!("cable({k} * ms, {a}, loss = 0.2, resend = {l} * ms)"),
@@ -96,6 +97,7 @@ pub(super) fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String
         21 => format!("fanout([{a}, {b}], need = {})", 1 + k % 2),
         22 => format!("lb.p2c([{a}, {b}, {a}], error_hold = {k} * ms)"),
         24 => known_work(d, retries),
+        25 => zuul(d, a, b, (k, ""), cancel),
         _ => format!("timeout({} * ms, {a})", k * l),
     }
 }

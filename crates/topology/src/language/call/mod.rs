@@ -4,6 +4,7 @@ use crate::language::context::{Context, here, innermost};
 use crate::language::function::{Arg, Function, Need};
 use crate::language::value::{NodeValue, Poison, stop};
 use crate::places::NamePosition;
+use crate::places::load_argument::argument_name;
 use starlark::codemap::FileSpan;
 use starlark::eval::{Arguments, Evaluator};
 use starlark::values::{Heap, Value, ValueLike};
@@ -214,7 +215,7 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
             *slot = Some(value);
         }
         for (name, value) in args.names_map()?.iter() {
-            self.bind_named(name.as_str(), *value);
+            self.bind_named(argument_name(name.as_str()), *value);
         }
         for (i, arg) in self.args().enumerate() {
             match (&arg.need, self.values.get(i).copied().flatten()) {

@@ -227,7 +227,7 @@ fn scope(call: &mut Call<'_, '_, '_, '_>, balance: &Balance, subset: Option<Subs
     }
     let what = match scope {
         Scope::Lagged { .. } => {
-            "cannot be `lagged`: that is for `lb.least_conn` and `lb.p2c`, whose state is their counts"
+            "cannot be `lagged`: that is for `lb.least_conn`, `lb.p2c` and `lb.zuul`, which compare counts"
         }
         Scope::Process if subset.is_some() => {
             "cannot be \"process\" with a `subset`: loops with one state prefer the same targets"
@@ -235,7 +235,7 @@ fn scope(call: &mut Call<'_, '_, '_, '_>, balance: &Balance, subset: Option<Subs
         _ => return scope,
     };
     let message = format!("{} {what}", call.describe("scope"));
-    call.wrong_but(message, "leave it out, or use `lb.least_conn` or `lb.p2c`");
+    call.wrong_but(message, "leave it out, or use `lb.least_conn`, `lb.p2c` or `lb.zuul`");
     Scope::Loop
 }
 

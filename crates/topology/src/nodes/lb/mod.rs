@@ -11,3 +11,4 @@ pub(super) mod prequal;
 pub(super) mod random;
 pub(super) mod ring_hash;
 pub(super) mod round_robin;
+pub(super) mod zuul;
