@@ -40,6 +40,8 @@ pub(crate) const ALL: &[Example] = &[
     example!("hops"),
     example!("rolling"),
     example!("zuul/loops"),
+    example!("zuul/fleet"),
+    example!("zuul/week"),
     example!(
         "edge",
         "certs/shop.pem" from "certs/shop.pem",

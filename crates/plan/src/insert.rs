@@ -29,7 +29,7 @@ pub fn before(
     let own = |id: NodeId| id + nodes.partition_point(|(node, _)| *node < id) as NodeId;
     let at = |id: NodeId| nodes.binary_search_by_key(&id, |(node, _)| *node).ok();
     let led = |id: NodeId| own(id) + NodeId::from(at(id).is_some());
-    let (mut to, mut known) = (point.clone(), Known::new());
+    let (mut to, mut known) = (point.clone(), SiteNumbers::new());
     renumber(&mut to, led);
     let mut own_lists = BTreeMap::new();
     for (id, node) in (0..).zip(&point.nodes).filter(|(id, _)| passes(*id)) {
@@ -67,7 +67,7 @@ pub fn before_root(point: &mut Point, scenario: &str, spec: Spec, def: &str) {
     let now = |id: NodeId| id + NodeId::from(id >= at);
     renumber(point, now);
     renumber_members(point, |nodes| now(nodes.start)..nodes.end + now(nodes.start) - nodes.start);
-    let inserted = node_before(point, &mut Known::new(), inner, spec, (def, format!("{def}/entrance")));
+    let inserted = node_before(point, &mut SiteNumbers::new(), inner, spec, (def, format!("{def}/entrance")));
     point.nodes.insert(at as usize, inserted);
     if listens {
         point.nodes[root as usize + 1].to = Edge::Node(at);
@@ -99,7 +99,13 @@ fn renumber_members(point: &mut Point, moved: impl Fn(&Range<NodeId>) -> Range<N
 }
 
 /// A node at a place of its own; one place and site for all of a spec and a label.
-fn node_before(point: &mut Point, known: &mut Known, to: NodeId, spec: Spec, at: (&str, String)) -> Node {
+fn node_before(
+    point: &mut Point,
+    known: &mut SiteNumbers,
+    to: NodeId,
+    spec: Spec,
+    at: (&str, String),
+) -> Node {
     let (def, label) = at;
     let kind = spec.kind();
     let equal = point.specs.iter().rposition(|other| *other == spec);
@@ -119,4 +125,4 @@ fn node_before(point: &mut Point, known: &mut Known, to: NodeId, spec: Spec, at:
 }
 
 /// The sites of nodes that were added, by spec and label.
-type Known = BTreeMap<(u32, String), u32>;
+type SiteNumbers = BTreeMap<(u32, String), u32>;

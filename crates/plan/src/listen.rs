@@ -445,6 +445,11 @@ impl Connecting {
         })
     }
 
+    /// Whether one is opened in no time.
+    pub fn is_free(&self) -> bool {
+        self.connect == Dist::Fixed { ns: 0 } && self.cost_ns == 0
+    }
+
     /// Whether one may not be opened in time.
     pub fn may_fail(&self) -> bool {
         let in_time = |most: u64| matches!(self.connect, Dist::Fixed { ns } if ns <= most);

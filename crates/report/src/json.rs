@@ -88,7 +88,7 @@ object!(Scenario(Listing<'a, ScenarioResult>), s, {
     "response_rate_per_s": s.e(&s.it.response_rate_per_s, "response_rate_per_s"),
     "attempts_per_request": s.e(&s.it.attempts_per_request, "attempts_per_request"),
     "latency_ms": Latencies(s),
-    "connections": s.it.connections.as_ref().map(|it| Held { it, each: s.each.then_some(&s.it.each) }),
+    "connections": s.it.connections.as_ref().map(|it| ConnectionFigures { it, each: s.each.then_some(&s.it.each) }),
     "nodes": listings(&s.it.nodes, s.each).iter().map(Node).collect::<Vec<_>>(),
     "warnings": s.it.warnings,
 } if s.it.finished.is_some() => {
@@ -163,7 +163,7 @@ object!(Node(Listing<'a, NodeResult>), n, {
     "latency_part_ms": n.e(&n.it.latency_part_ms, "latency_part_ms"),
     "spread": Spread(n),
 } if has_connections(n.it) => {
-    "connections": n.it.connections.as_ref().map(|it| Held { it, each: n.each.then_some(&n.it.each) })
+    "connections": n.it.connections.as_ref().map(|it| ConnectionFigures { it, each: n.each.then_some(&n.it.each) })
 });
 
 /// Whether connections lead to or from such a node.
@@ -172,18 +172,18 @@ fn has_connections(n: &NodeResult) -> bool {
 }
 
 /// Connections, and the values by replication if they are included.
-struct Held<'a> {
+struct ConnectionFigures<'a> {
     it: &'a Connections,
     each: Option<&'a ReplicationValues>,
 }
 
-impl<'a> Held<'a> {
+impl<'a> ConnectionFigures<'a> {
     fn e(&self, e: &'a Estimate, path: &str) -> E<'a> {
         E(e, self.each.map(|each| each.get(path).map_or(&[][..], Vec::as_slice)))
     }
 }
 
-impl Serialize for Held<'_> {
+impl Serialize for ConnectionFigures<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let it = self.it;
         let mut map = serializer.serialize_map(None)?;
@@ -194,17 +194,17 @@ impl Serialize for Held<'_> {
             "handshakes_per_s",
             &self.e(&it.handshakes_per_s, "connections.handshakes_per_s"),
         )?;
-        map.serialize_entry("closed_per_s", &Ended(self))?;
+        map.serialize_entry("closed_per_s", &EndRates(self))?;
         map.serialize_entry("reused", &self.e(&it.reused, "connections.reused"))?;
         map.serialize_entry("streams", &self.e(&it.streams, "connections.streams"))?;
-        map.serialize_entry("spread", &HeldSpread(self))?;
+        map.serialize_entry("spread", &ConnectionSpread(self))?;
         map.end()
     }
 }
 
-struct Ended<'a>(&'a Held<'a>);
+struct EndRates<'a>(&'a ConnectionFigures<'a>);
 
-impl Serialize for Ended<'_> {
+impl Serialize for EndRates<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ends = CLOSED.iter().zip(&self.0.it.closed_per_s);
         let reason = |path: &'static str| path.rsplit('.').next().unwrap_or(path);
@@ -212,7 +212,7 @@ impl Serialize for Ended<'_> {
     }
 }
 
-object!(HeldSpread(Held<'a>), held, {
+object!(ConnectionSpread(ConnectionFigures<'a>), held, {
     "min": held.it.spread_min,
     "max": held.it.spread_max,
     "cv": held.e(&held.it.spread_cv, "connections.spread.cv"),

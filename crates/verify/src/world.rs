@@ -274,7 +274,8 @@ mod tests {
     fn a_wrong_pairing_is_told_apart() {
         let least = |more: &str| format!("lb.least_conn(apps{more})");
         let right = source(&least(", error_hold = 1*s"), "50*ms", 4);
-        assert_eq!(told(&right, &right).0, Verdict::Agrees);
+        let (verdict, statistics) = told(&right, &right);
+        assert_eq!(verdict, Verdict::Agrees, "{statistics:#?}");
         for (what, wrong) in [
             ("other ties", source(&least(", error_hold = 1*s, ties = \"first\""), "50*ms", 4)),
             ("other loops", source(&least(", error_hold = 1*s"), "50*ms", 1)),

@@ -1,14 +1,16 @@
-//! Compiles nodes that take a connection to a server.
+//! Compiles nodes that take a connection to a server, and finds what leads to and from them.
 
-use crate::code::StageId;
-use crate::code::connections::ConnectionSite;
-use crate::code::{ColdOp, NOT, Op};
-use crate::compile::blocks::Draft;
+use crate::code::changes::ChangeTables;
+use crate::code::connections::{ConnectionSite, ConnectionTables};
+use crate::code::{Code, ColdOp, NOT, Op, SiteId, StageId};
+use crate::compile::blocks::{Draft, Layout, inside};
 use crate::compile::{Compiler, Post};
+use std::collections::{BTreeMap, BTreeSet};
+use weir_model::connections::{Instance, Server};
 use weir_model::draws::of_place as purpose;
 use weir_model::sampler::Sampler;
-use weir_plan::Connecting;
 use weir_plan::serving::named_server;
+use weir_plan::{Connecting, Edge, Mode, NodeId, Spec};
 
 impl Compiler<'_> {
     /// Emits the connection before a server.
@@ -39,4 +41,140 @@ impl Compiler<'_> {
         self.op(Op::Cold(ColdOp::TakeConnection { at }), &[]);
         Some(Post::Op(Op::Cold(ColdOp::ReturnConnection { at })))
     }
+}
+
+impl ConnectionTables {
+    /// Without servers. Instance 0 is the listener where requests come in, or the scenario where there is none.
+    pub fn new(outermost: Option<NodeId>, loops: u32) -> ConnectionTables {
+        ConnectionTables {
+            instances: vec![Instance { loops, group: None }],
+            listeners: vec![outermost],
+            ..ConnectionTables::default()
+        }
+    }
+
+    /// Adds the nodes of a stage that take connections; returns the distance from members to servers.
+    pub fn add_servers(&mut self, layout: &Layout, spec: &Connecting, nodes: &[NodeId], base: u32) -> u32 {
+        let offset = (self.servers.len() as u32).wrapping_sub(base);
+        for &node in nodes {
+            let server = named_server(layout.point, node).unwrap_or(node);
+            self.nodes.push((node, server));
+            self.servers.push(Server { limits: spec.limits, tls: spec.tls, group: 0 });
+        }
+        offset
+    }
+
+    /// Adds listeners behind others; returns the distance from members to instances.
+    pub fn add_instances(&mut self, nodes: &[NodeId], loops: u32, base: u32) -> u32 {
+        let offset = (self.instances.len() as u32).wrapping_sub(base);
+        self.instances.extend(nodes.iter().map(|_| Instance { loops, group: None }));
+        self.listeners.extend(nodes.iter().map(|node| Some(*node)));
+        offset
+    }
+
+    /// Finds what follows from all nodes; `lines`: the timeline of each node of a process that crashes at events.
+    pub fn finish(&mut self, layout: &Layout, code: &Code, lines: &BTreeMap<NodeId, u32>) {
+        self.find_groups(layout, code.mask != 0);
+        let on_the_way = |mut at: NodeId| {
+            let mut found = Vec::new();
+            loop {
+                found.extend(lines.get(&at).copied());
+                match inside(layout.point, at) {
+                    Edge::Node(next) => at = next,
+                    Edge::None | Edge::List(_) => return found,
+                }
+            }
+        };
+        let crashes = |spec: &Spec| matches!(spec, Spec::Faulty(fault) if fault.mode == Mode::Crash);
+        if layout.point.specs.iter().any(crashes) {
+            self.lines_of = self.nodes.iter().map(|(node, _)| on_the_way(*node)).collect();
+        }
+        for (lines, server) in self.lines_of.iter().zip(0..) {
+            lines.iter().for_each(|line| self.servers_of.entry(*line).or_default().push(server));
+        }
+        if let Some(changes) = code.changes.as_deref() {
+            self.find_members(changes);
+            self.find_balancers(layout, code, changes);
+        }
+    }
+
+    /// Counts what a result shows in one row together: the servers and the listeners of a site, or each.
+    fn find_groups(&mut self, layout: &Layout, each: bool) {
+        let (mut groups, mut sites): (BTreeMap<(bool, u32), u32>, Vec<SiteId>) = Default::default();
+        let mut group = |listens: bool, node: NodeId| {
+            let of = if each { node } else { layout.point.nodes[node as usize].site };
+            let sites = &mut sites;
+            *groups.entry((listens, of)).or_insert_with(|| {
+                sites.push(SiteId(layout.point.nodes[node as usize].site));
+                sites.len() as u32
+            })
+        };
+        for (server, (_, node)) in self.servers.iter_mut().zip(&self.nodes) {
+            server.group = group(false, *node);
+        }
+        for (instance, node) in self.instances.iter_mut().zip(&self.listeners) {
+            instance.group = node.map(|node| group(true, node));
+        }
+        self.sites_of_groups = sites;
+    }
+
+    fn find_members(&mut self, changes: &ChangeTables) {
+        let servers = self.nodes.iter().map(|(node, _)| Some(*node));
+        let both = servers.map(|node| (node, true)).chain(self.listeners.iter().map(|node| (*node, false)));
+        let mut numbers = [0, 0];
+        for (node, serves) in both {
+            let number = numbers[usize::from(serves)];
+            numbers[usize::from(serves)] += 1;
+            let Some(member) = node.and_then(|node| changes.member_of(node)) else { continue };
+            let (servers, instances) = self.of_member.entry(member).or_default();
+            if serves { servers } else { instances }.push(number);
+        }
+    }
+
+    /// Finds the instances to which each balancer that sees changes belongs.
+    fn find_balancers(&mut self, layout: &Layout, code: &Code, changes: &ChangeTables) {
+        let of_view = changes.views.iter().map(|view| {
+            let of = &code.instances[view.instance as usize];
+            ((of.place, of.number), view.instance)
+        });
+        let of_view: BTreeMap<(u32, u32), u32> = of_view.collect();
+        let leads = layout.leads_to(|spec| matches!(spec, Spec::Lb(_)));
+        for (instance, listener) in (0..).zip(&self.listeners) {
+            for lb in balancers_of(layout, *listener, &leads) {
+                let number = (layout.place(lb), layout.number[lb as usize]);
+                if let Some(view) = of_view.get(&number) {
+                    self.instances_of.entry(*view).or_default().push(instance);
+                }
+            }
+        }
+    }
+}
+
+/// The balancers of a listener, or of the scenario before its first one: those that no other listener precedes.
+fn balancers_of(layout: &Layout, listener: Option<NodeId>, leads: &[bool]) -> Vec<NodeId> {
+    let point = layout.point;
+    let (mut found, mut seen, mut stack) = (Vec::new(), BTreeSet::new(), Vec::new());
+    let ways = |id: NodeId, stack: &mut Vec<NodeId>| {
+        stack.extend(point.spec(id).and_then(Spec::aside));
+        match point.nodes[id as usize].to {
+            Edge::None => {}
+            Edge::Node(next) => stack.push(next),
+            Edge::List(list) => stack.extend(&point.lists[list as usize]),
+        }
+    };
+    match listener {
+        Some(listener) => ways(listener, &mut stack),
+        None => stack.push(layout.root),
+    }
+    while let Some(id) = stack.pop() {
+        let is_others = matches!(point.spec(id), Some(Spec::Listen(_)));
+        if !leads[id as usize] || is_others || !seen.insert(id) {
+            continue;
+        }
+        if matches!(point.spec(id), Some(Spec::Lb(_))) {
+            found.push(id);
+        }
+        ways(id, &mut stack);
+    }
+    found
 }

@@ -5,7 +5,7 @@ use crate::code::LossSite;
 use crate::code::{Code, ColdOp, Op};
 use crate::code::{MemberId, SlotId};
 use crate::engine::Engine;
-use crate::features::connections::breaks_off;
+use crate::state::connections::breaks_off;
 use crate::state::request_details::scaled;
 use crate::state::request_state::BEGINS;
 use weir_model::crossing;

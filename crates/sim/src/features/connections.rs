@@ -10,19 +10,10 @@ use crate::code::connections::ConnectionSite;
 use crate::code::order::Entry;
 use crate::code::{MemberId, SlotId};
 use crate::engine::{END_OF_TIME, Engine};
-use crate::state::connections::{Connections, Opening};
+use crate::state::connections::{Connections, NO_CONNECTION, Opening};
 use crate::state::request_state::{FLAGS, LINE};
 use weir_model::connections::{Come, ConnId, Pair};
-use weir_policy::{Kind, Outcome};
-
-/// The number of a request that has no connection: its server's process is down.
-pub(crate) const NO_CONNECTION: u32 = u32::MAX;
-
-/// Whether a request that ends so has broken off its exchange.
-pub(crate) fn breaks_off(outcome: Outcome) -> bool {
-    outcome
-        .is_some_and(|kind| matches!(kind, Kind::Cancelled | Kind::Reset | Kind::ConnectFailed | Kind::Lost))
-}
+use weir_policy::Kind;
 
 impl Engine<'_> {
     /// A request comes to a server; false: it waits for a connection.
@@ -54,7 +45,7 @@ impl Engine<'_> {
             Come::Opens => {
                 of.begin(slot, Opening { row, fails: false, sooner_ns: 0, is_over: false });
                 if self.opens(slot, at, now_ns) {
-                    self.is_open(slot, at, now_ns);
+                    self.finish_opening(slot, at, now_ns);
                     return true;
                 }
             }
@@ -117,7 +108,7 @@ impl Engine<'_> {
         }
         let is_down = self.is_process_down(server);
         if !opening.fails && !is_down {
-            return self.is_open(slot, at, now_ns);
+            return self.finish_opening(slot, at, now_ns);
         }
         if opening.fails {
             self.connection_fails(slot, site, member);
@@ -159,7 +150,7 @@ impl Engine<'_> {
 
     /// A connection is open, and takes the request that opened it; those who waited for it go on, and the first of the others
     /// opens the next.
-    fn is_open(&mut self, slot: SlotId, at: u32, now_ns: u64) {
+    fn finish_opening(&mut self, slot: SlotId, at: u32, now_ns: u64) {
         let mut opener = slot;
         loop {
             let Some(of) = self.features.connections.as_deref_mut() else { return };
@@ -202,13 +193,13 @@ impl Engine<'_> {
         let Some(next) = of.pools.abandon(row, slot.0).map(SlotId) else { return };
         if self.opens(next, at, now_ns) {
             self.stops_waiting(next, at, now_ns);
-            self.is_open_for_another(next, at, now_ns);
+            self.finish_opening_of_another(next, at, now_ns);
         }
     }
 
     /// The same for a request that another one's end lets go on.
-    fn is_open_for_another(&mut self, slot: SlotId, at: u32, now_ns: u64) {
-        self.is_open(slot, at, now_ns);
+    fn finish_opening_of_another(&mut self, slot: SlotId, at: u32, now_ns: u64) {
+        self.finish_opening(slot, at, now_ns);
         self.wake(slot, now_ns);
     }
 

@@ -4,8 +4,7 @@ use super::branch::Phase;
 use super::run::{Flow, Reference, what};
 use crate::code::SlotId;
 use crate::code::order::{Class, Entry, order_key, ranked};
-use crate::features::connections::{NO_CONNECTION, breaks_off};
-use crate::state::connections::{Connections, Opening};
+use crate::state::connections::{Connections, NO_CONNECTION, Opening, breaks_off};
 use weir_model::connections::{Come, ConnId, Pair};
 use weir_policy::Kind;
 
@@ -33,7 +32,7 @@ impl Reference<'_> {
                     self.stops(slot);
                     return Flow::Stop;
                 }
-                self.is_open(slot, at);
+                self.finish_opening(slot, at);
             }
         }
         Flow::On
@@ -82,7 +81,7 @@ impl Reference<'_> {
         };
         let is_down = self.is_process_down(server);
         if !opening.fails && !is_down {
-            self.is_open(slot, at);
+            self.finish_opening(slot, at);
             return Flow::On;
         }
         while let Some(who) =
@@ -114,7 +113,7 @@ impl Reference<'_> {
 
     /// A connection is open, and takes the branch that opened it; those who waited for it go on, and the first of the others
     /// opens the next.
-    fn is_open(&mut self, slot: SlotId, at: u32) {
+    fn finish_opening(&mut self, slot: SlotId, at: u32) {
         let mut opener = slot;
         loop {
             let Some(of) = self.connections.as_deref_mut() else { return };
@@ -144,7 +143,7 @@ impl Reference<'_> {
         let Some(Opening { row, .. }) = of.opening(slot) else { return };
         let Some(next) = of.pools.abandon(row, slot.0).map(SlotId) else { return };
         if self.opens(next, at) {
-            self.is_open(next, at);
+            self.finish_opening(next, at);
             self.awake(next, Phase::Inside);
         }
     }

@@ -3,7 +3,7 @@
 use crate::code::StageId;
 use crate::results::replicate::Program;
 use crate::results::result::{ExpectationResult, ScenarioResult};
-use crate::results::rows::{Expected, Row};
+use crate::results::rows::{Row, RowKind};
 use crate::results::summary::Replication;
 use weir_plan::{Condition, Metric, Point, Scenario};
 use weir_stats::{Estimate, clopper_pearson};
@@ -30,14 +30,14 @@ pub(crate) fn judged(
                 (Metric::Success, _) => counted(result.success, result.requests.ok, result.requests.selected),
                 (Metric::Utilisation | Metric::WaitMs, Some(node)) => {
                     let rows =
-                        program.expected.iter().filter(|of| of.name == *node && of.what != Expected::Held);
+                        program.expected.iter().filter(|of| of.name == *node && of.what != RowKind::Held);
                     let rows: Vec<(usize, &Row, bool)> =
-                        rows.map(|of| (of.row, &program.rows[of.row], of.what == Expected::Shares)).collect();
+                        rows.map(|of| (of.row, &program.rows[of.row], of.what == RowKind::Shares)).collect();
                     Estimate::new(runs.iter().map(|r| at_rows(program, &rows, r, condition.metric)))
                 }
                 (metric @ (Metric::Connections | Metric::OpenedPerS), Some(node)) => {
                     let rows =
-                        program.expected.iter().filter(|of| of.name == *node && of.what == Expected::Held);
+                        program.expected.iter().filter(|of| of.name == *node && of.what == RowKind::Held);
                     let rows: Vec<usize> = rows.map(|of| of.row).collect();
                     Estimate::new(runs.iter().map(|r| held(&rows, r, metric)))
                 }

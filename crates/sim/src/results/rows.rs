@@ -1,7 +1,6 @@
 //! The rows of a result: which stages of the code, and which of their members, each adds up.
 
 use crate::code::{Code, SiteId, StageId};
-use weir_model::Dist;
 use weir_plan::{Point, Scenario, Spec};
 
 /// A row of the result: the stages (all members of each, or one) that it adds up.
@@ -69,7 +68,7 @@ impl Row {
     /// Whether nothing is to be said of it: a connection that takes no time to open.
     pub fn is_silent(&self, point: &Point, code: &Code) -> bool {
         let spec = self.nodes(code).first().and_then(|id| point.spec(*id));
-        matches!(spec, Some(Spec::Connection(of)) if of.connect == Dist::Fixed { ns: 0 } && of.cost_ns == 0)
+        matches!(spec, Some(Spec::Connection(of)) if of.is_free())
     }
 
     /// The slots or cores of one of its members.
@@ -93,12 +92,12 @@ pub(crate) struct ExpectedRows {
     pub name: String,
     /// Its place among the program's rows.
     pub row: usize,
-    pub what: Expected,
+    pub what: RowKind,
 }
 
 /// What a file can expect something of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Expected {
+pub(crate) enum RowKind {
     /// A queue.
     Waits,
     /// A server that shares its cores.
@@ -117,23 +116,23 @@ fn names<'p>(point: &'p Point, scenario: &Scenario) -> Vec<&'p str> {
 }
 
 /// What a node of that name is.
-fn what(point: &Point, id: u32, name: &str) -> Option<Expected> {
+fn what(point: &Point, id: u32, name: &str) -> Option<RowKind> {
     let node = point.nodes.get(id as usize).filter(|node| node.name.as_deref() == Some(name))?;
     match point.specs.get(node.spec as usize) {
-        Some(Spec::Queue { .. }) => Some(Expected::Waits),
-        Some(Spec::Concurrent { .. }) => Some(Expected::Shares),
-        Some(Spec::Server { .. } | Spec::Listen(_)) => Some(Expected::Held),
+        Some(Spec::Queue { .. }) => Some(RowKind::Waits),
+        Some(Spec::Concurrent { .. }) => Some(RowKind::Shares),
+        Some(Spec::Server { .. } | Spec::Listen(_)) => Some(RowKind::Held),
         _ => None,
     }
 }
 
 /// Whether the file expects something of some of a site's members and not of the others.
 pub(crate) fn names_some_members(point: &Point, scenario: &Scenario, code: &Code) -> bool {
-    let is_some = |name: &str, of: Expected| rows_of(code, |id| what(point, id, name) == Some(of)).1;
+    let is_some = |name: &str, of: RowKind| rows_of(code, |id| what(point, id, name) == Some(of)).1;
     names(point, scenario).into_iter().any(|name| {
-        is_some(name, Expected::Waits)
-            || is_some(name, Expected::Shares)
-            || code.connections.is_some() && is_some(name, Expected::Held)
+        is_some(name, RowKind::Waits)
+            || is_some(name, RowKind::Shares)
+            || code.connections.is_some() && is_some(name, RowKind::Held)
     })
 }
 
@@ -146,7 +145,7 @@ pub(crate) fn add_rows(
 ) -> Vec<ExpectedRows> {
     let mut expected = Vec::new();
     for name in names(point, scenario) {
-        for of in [Expected::Waits, Expected::Shares, Expected::Held] {
+        for of in [RowKind::Waits, RowKind::Shares, RowKind::Held] {
             for row in rows_of(code, |id| what(point, id, name) == Some(of)).0 {
                 expected.push(ExpectedRows { name: name.to_owned(), row: rows.len(), what: of });
                 rows.push(row);

@@ -6,6 +6,7 @@ use crate::code::connections::ConnectionTables;
 use crate::state::changes::Changes;
 use crate::state::seer::Move;
 use weir_model::connections::{Count, Counts, Pools, RowId};
+use weir_policy::{Kind, Outcome};
 use weir_stats::Key;
 
 /// The connections, and what is counted of them.
@@ -38,8 +39,17 @@ pub(crate) struct Opening {
     pub is_over: bool,
 }
 
+/// The number of a request that has no connection: its server's process is down.
+pub(crate) const NO_CONNECTION: u32 = u32::MAX;
+
+/// Whether a request that ends so has broken off its exchange.
+pub(crate) fn breaks_off(outcome: Outcome) -> bool {
+    outcome
+        .is_some_and(|kind| matches!(kind, Kind::Cancelled | Kind::Reset | Kind::ConnectFailed | Kind::Lost))
+}
+
 /// How long an opening takes, ns.
-pub(crate) struct Drawn {
+pub(crate) struct OpeningDraw {
     pub takes_ns: u64,
     pub fails: bool,
     pub sooner_ns: u64,
@@ -57,12 +67,12 @@ impl Connections {
     }
 
     /// What a request draws that opens a connection at a site, with its key there.
-    pub fn draw(tables: &ConnectionTables, at: u32, key: Key) -> Drawn {
+    pub fn draw(tables: &ConnectionTables, at: u32, key: Key) -> OpeningDraw {
         let site = &tables.sites[at as usize];
         let takes_ns = site.connect.draw(key);
         let sooner = |age_ns: u64| key.with(AGE).bits() % (age_ns / 10).max(1);
         let fails = takes_ns > site.timeout_ns;
-        Drawn {
+        OpeningDraw {
             takes_ns: if fails { site.timeout_ns } else { takes_ns.saturating_add(site.cost_ns) },
             fails,
             sooner_ns: site.age_ns.map_or(0, sooner),

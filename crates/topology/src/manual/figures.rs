@@ -69,6 +69,29 @@ pub const FIGURES: &[Figure] = &[
             better.",
     ),
     figure("latency_ms.ok", S, "ms", "Latencies of the successes alone."),
+    figure(
+        "connections.open",
+        S,
+        "connections",
+        "Connections to servers, on average; of a `server` or `listen` those to or from its members. All of `connections` is null where none are simulated.",
+    ),
+    figure("connections.peak", S, "connections", "The most at one instant of any replication."),
+    figure("connections.opened_per_s", S, "per second", "How many are opened."),
+    figure("connections.handshakes_per_s", S, "per second", "How many of them by TLS."),
+    figure(
+        "connections.closed_per_s",
+        S,
+        "per second",
+        "How many end, by reason: `exchange` (broken off, or a crash), `origin` (none so far), `idle`, `age`, `spare` (the server or the proxy has left).",
+    ),
+    figure("connections.reused", S, "share", "Requests that came to a server and found a connection."),
+    figure("connections.streams", S, "requests", "Requests on a connection that has any."),
+    figure(
+        "connections.spread",
+        S,
+        "connections",
+        "Connections of a member over the time that it was there: least, most, coefficient of variation.",
+    ),
     figure("warnings", S, "sentences", "Warnings about figures that could mislead."),
     figure(
         "explained",
@@ -123,6 +146,7 @@ pub const FIGURES: &[Figure] = &[
     figure("spread.min", N, "requests", "Requests of the member that got the fewest."),
     figure("spread.max", N, "requests", "Requests of the member that got the most."),
     figure("spread.cv", N, "ratio", "Standard deviation of the members' requests, divided by their mean."),
+    figure("connections", N, "connections", "As of the scenario, of a `server` or `listen`."),
     figure(
         "part_s",
         O,
@@ -171,6 +195,12 @@ pub const FIGURES: &[Figure] = &[
         O,
         "targets",
         "Targets that a site's balancers hold for down or have ejected at the end of each part.",
+    ),
+    figure(
+        "connections",
+        O,
+        "connections",
+        "Of each site of servers or listeners that has connections: how many on average in each part, and openings per second.",
     ),
     figure(
         "fleets",

@@ -40,7 +40,7 @@ pub(super) const PLAN: Layout = Layout {
         ),
         room("fleets", "the members of fleets, and what changes them", &["graph", "ranges"]),
         room("insert", "nodes that no file has, put before others", &["graph"]),
-        room("hash", "the hash over a plan's meaning", &["listen", "graph", "fleets"]),
+        room("hash", "the hash over a plan's meaning", &["tls", "listen", "graph", "fleets"]),
         room(
             "validate",
             "checks a plan read from JSON as a file is checked",

@@ -8,6 +8,7 @@
 //! Every run answers the quick ones anew and holds the plans of all to those on the page; the rest takes minutes, and
 //! is run by hand.
 
+mod connections;
 mod failing;
 mod loops;
 mod policies;
@@ -90,6 +91,13 @@ fn retries() {
 #[ignore = "takes a minute: `cargo xtask ci` runs it as a step of its own"]
 fn what_loops_know() {
     assert_shown("docs/connections.md", "loops", &loops::known());
+}
+
+#[test]
+#[ignore = "takes a minute: `cargo xtask ci` runs it as a step of its own"]
+fn how_many_connections_there_will_be() {
+    assert_shown("docs/connections.md", "fleet", &connections::fleet());
+    assert_shown("docs/connections.md", "week", &connections::week());
 }
 
 /// A file, or the language, that has changed since its answer was written has another plan.

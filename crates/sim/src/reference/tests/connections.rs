@@ -129,7 +129,7 @@ fn a_crash_ends_the_connections_of_a_server() {
 
 /// A pair of loop and server that meets `rate` requests a second, idle time-out 4 s: by HTTP/2 an opening happens after a gap
 /// of 4 s without a request on the connection, whatever the answers' distribution; by HTTP/1.1 the same for answers in no time
-/// (`../shared/notes/connections.md`, M/G/inf).
+/// (M/G/inf).
 #[test]
 fn a_pair_is_as_the_closed_form_says() {
     let file = |rate: f64, protocol: &str, model: &str| {
@@ -146,7 +146,7 @@ fn a_pair_is_as_the_closed_form_says() {
     ] {
         let results = run(&file(rate, protocol, model), false, 10);
         let held = results.scenarios[0].connections.clone().expect("it has connections");
-        let none = (-rate * (4.0 + mean_s)).exp();
+        let none = f64::exp(-rate * (4.0 + mean_s));
         for (name, found, wanted) in [
             ("opened/s", held.opened_per_s, rate * none),
             ("open", held.open, 1.0 - none),
