@@ -36,6 +36,7 @@ pub(crate) fn calibration(found: &Calibration) -> Value {
     json!({
         "client_hop_ms": found.client_hop_ns / 1e6,
         "server_hop_ms": found.server_hop_ns / 1e6,
+        "connect_ms": found.connect_ns / 1e6,
         "work_ms": found.work_ns / 1e6,
         "cable_ms": found.cable_ns / 1e6,
         "timers_late_p90_ms": found.late_ns / 1e6,
@@ -47,6 +48,7 @@ pub(crate) fn calibration_text(found: &Calibration, out: &mut dyn Write) -> io::
     let ms = |ns: f64| number::plain(Some(ns / 1e6));
     writeln!(out, "from a client to a router and back:  {} ms", ms(found.client_hop_ns))?;
     writeln!(out, "from a router to a server and back:  {} ms", ms(found.server_hop_ns))?;
+    writeln!(out, "opening a connection to a server:    {} ms", ms(found.connect_ns))?;
     writeln!(out, "work at a server takes longer by:    {} ms", ms(found.work_ns))?;
     writeln!(out, "a cable takes longer, both ways, by: {} ms", ms(found.cable_ns))?;
     writeln!(out, "one timer in ten is later than:      {} ms", ms(found.late_ns))?;
@@ -230,6 +232,7 @@ pub(crate) fn statistics(s: &ScenarioVerified) -> Table {
         let name = match s.name {
             "share" => "share of a server",
             "newcomers" => "share of newcomers",
+            "opened" => "connections opened",
             name => name,
         };
         t.row(vec![name.to_owned(), simulated, real, difference, allowed, s.verdict.name().to_owned()]);

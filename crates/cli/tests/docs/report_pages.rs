@@ -290,6 +290,7 @@ fn make_verification() -> Verification {
         calibration: Calibration {
             client_hop_ns: 1.0,
             server_hop_ns: 1.0,
+            connect_ns: 1.0,
             work_ns: 1.0,
             late_ns: 1.0,
             most_per_s: 1.0,
