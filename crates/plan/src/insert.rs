@@ -98,7 +98,8 @@ fn renumber_members(point: &mut Point, moved: impl Fn(&Range<NodeId>) -> Range<N
     point.fleets = point.fleets.take().map(|fleets| Arc::new(fleets.renumbered(moved)));
 }
 
-/// A node at a place of its own; one place and site for all of a spec and a label.
+/// A node at a place of its own; one place and site for all of a spec and a label. Sites of one label are numbered, as others
+/// are: `label`, `label#2`.
 fn node_before(
     point: &mut Point,
     known: &mut SiteNumbers,
@@ -113,16 +114,24 @@ fn node_before(
         point.specs.push(spec);
         point.specs.len() - 1
     }) as u32;
-    let site = *known.entry((spec, label)).or_insert_with_key(|(spec, label)| {
+    let site = known.get(&(label.clone(), spec)).copied().unwrap_or_else(|| {
         let place = point.places.len() as u32;
-        let (def, kind) = (def.to_owned(), kind.to_owned());
-        point.places.push(Place { file: 0, def, kind, via: String::new(), number: place });
-        let label = format!("{label}#{spec}");
-        point.sites.push(Site { place, label, span: String::new() });
-        point.sites.len() as u32 - 1
+        point.places.push(Place {
+            file: 0,
+            def: def.to_owned(),
+            kind: kind.to_owned(),
+            via: String::new(),
+            number: place,
+        });
+        let others = known.range((label.clone(), 0)..=(label.clone(), u32::MAX)).count();
+        let unique = if others == 0 { label.clone() } else { format!("{label}#{}", others + 1) };
+        point.sites.push(Site { place, label: unique, span: String::new() });
+        let site = point.sites.len() as u32 - 1;
+        known.insert((label, spec), site);
+        site
     });
     Node { site, spec, to: Edge::Node(to), name: None }
 }
 
-/// The sites of nodes that were added, by spec and label.
-type SiteNumbers = BTreeMap<(u32, String), u32>;
+/// The sites of nodes that were added, by label and spec.
+type SiteNumbers = BTreeMap<(String, u32), u32>;

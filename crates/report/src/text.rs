@@ -70,6 +70,9 @@ pub(crate) fn write(results: &Results, view: &View, width: usize, out: &mut dyn 
             writeln!(out)?;
         }
     } else {
+        if let Some(connections) = connections::of_scenarios(results) {
+            writeln!(out, "{}", connections.text(width))?;
+        }
         explanations(&results.scenarios, &swept, width, out)?;
         writeln!(out, "{}", wrap::wrapped_to(hint(view), width))?;
     }

@@ -123,6 +123,12 @@ impl ChangeTables {
         member_at(&self.nodes, node)
     }
 
+    /// Whether any balancer of the scenario has this fleet.
+    pub fn is_balanced(&self, fleet: usize) -> bool {
+        let is_of = |member: &Member| member.fleet as usize == fleet;
+        self.views.iter().any(|view| view.members.iter().flatten().any(is_of))
+    }
+
     /// Everything that newcomers wait with.
     pub fn births(&self) -> impl Iterator<Item = Birth> {
         self.fleets.iter().flat_map(|fleet| fleet.births.iter().flatten()).copied()

@@ -171,7 +171,7 @@ pub struct Series {
     pub up: Vec<UpOverTime>,
     /// Balancers whose targets' health can change.
     pub pools: Vec<PoolOverTime>,
-    /// Fleets that change.
+    /// Fleets that change, of those that the scenario has.
     pub fleets: Vec<FleetOverTime>,
     /// Sites of servers and listeners that have connections.
     pub connections: Vec<ConnectionsOverTime>,
@@ -241,8 +241,10 @@ impl Samples {
                 ejected: each(|pool| pool.ejected).collect(),
             });
         }
-        let fleets = code.changes.as_ref().map_or(&[][..], |changes| &changes.fleets);
-        for (index, fleet) in fleets.iter().enumerate() {
+        let changes = code.changes.iter();
+        let fleets =
+            changes.flat_map(|of| of.fleets.iter().enumerate().filter(|(index, _)| of.is_balanced(*index)));
+        for (index, fleet) in fleets {
             let lengths = self.between(|_| 0).map(|part| part.1);
             let samples = self.all.iter().map(|look| &look.fleets[index]).zip(lengths);
             series.fleets.push(FleetOverTime::new(fleet.label.clone(), samples));

@@ -1,7 +1,7 @@
 //! How many connections a fleet of proxies has (`examples/zuul/fleet.star`), and what subsets save over a week
 //! (`examples/zuul/week.star`).
 
-use crate::shared::answers::{ms, name, run_of};
+use crate::shared::answers::{name, run_of};
 use crate::shared::figures;
 use crate::shared::figures::scenarios;
 use crate::shared::pages::table;
@@ -17,11 +17,12 @@ fn held(of: &Value, figure: &str) -> f64 {
 
 /// The fleet at a tenth of its size: as many connections for each instance, and a tenth of all.
 pub(super) fn fleet() -> String {
-    let args = [FLEET, "-p", "instances=10", "-p", "requests=600000", "--replications", "2"];
+    let args = [FLEET, "-p", "instances=10", "-p", "requests=600000", "--replications", "1", "--explain"];
     let got = run_of(&args);
     let row = |of: &Value| {
-        let node = of["nodes"].as_array().into_iter().flatten().find(|node| node["kind"] == "server");
-        let spread = node.and_then(|node| node["spread"]["cv"]["value"].as_f64()).expect("a row of servers");
+        let rates = requests_per_s(&of["series"], &format!("{} apps", name(of)));
+        let parts = rates["median"].as_array().map_or(0, Vec::len);
+        let spread = (0..parts).map(|i| widest(rates, i)).sum::<f64>() / parts as f64;
         let count = |figure: &str| format!("{:.0}", held(of, figure));
         [
             name(of).to_owned(),
@@ -29,8 +30,8 @@ pub(super) fn fleet() -> String {
             count("peak"),
             count("opened_per_s"),
             format!("{:.0} %", held(of, "reused") * 100.0),
-            format!("{spread:.3}"),
-            ms(of, "p99"),
+            format!("{spread:.2}"),
+            format!("{:.0}", of["latency_ms"]["all"]["p99"]["value"].as_f64().expect("a latency")),
         ]
     };
     let by_name = |wanted: &str| got.iter().find(|of| name(of) == wanted).expect("a row of the file");
@@ -39,9 +40,29 @@ pub(super) fn fleet() -> String {
         assert!(held(all, "open") > 3.0 * held(subsets, "open"), "{protocol}: subsets save connections");
         assert!(held(all, "opened_per_s") > 3.0 * held(subsets, "opened_per_s"), "{protocol}: and openings");
     }
-    let heading = ["row", "connections", "most", "opened/s", "reused", "requests per server, cv", "p99, ms"];
+    let heading = [
+        "row",
+        "connections",
+        "most",
+        "opened/s",
+        "reused",
+        "requests of a server: 95 % over median",
+        "p99, ms",
+    ];
     let command = args.join(" ");
     format!("```\nweir sim {command}\n```\n\n{}", table(heading, got.iter().map(row).collect()))
+}
+
+/// The rates of requests of a fleet's members over time.
+fn requests_per_s<'a>(series: &'a Value, fleet: &str) -> &'a Value {
+    let mut fleets = series["fleets"].as_array().into_iter().flatten();
+    &fleets.find(|of| of["fleet"] == fleet).expect("the fleet")["requests_per_s"]
+}
+
+/// How much a busy member has beyond the one in the middle, in a part of a series.
+fn widest(rates: &Value, part: usize) -> f64 {
+    let rate = |of: &str| rates[of][part].as_f64().expect("a number");
+    rate("p95") / rate("median")
 }
 
 /// Of the parts of a series that end within these hours of a day of the week (Monday is 0): a figure of each.
@@ -63,10 +84,8 @@ pub(super) fn week() -> String {
     let of = |figure: &str, i: usize| servers[figure][i].as_f64().expect("a number");
     let mean = |all: Vec<f64>| all.iter().sum::<f64>() / all.len().max(1) as f64;
     let most = |all: Vec<f64>| all.into_iter().fold(0.0, f64::max);
-    let spread = |i: usize| {
-        let rate = |of: &str| series["fleets"][0]["requests_per_s"][of][i].as_f64().expect("a number");
-        rate("p95") / rate("median")
-    };
+    let rates = requests_per_s(series, "apps");
+    let spread = |i: usize| widest(rates, i);
     let [tuesday, thursday] = [1.0, 3.0].map(|day| {
         let open = mean(within(series, day, (21.0, 24.0), &|i| of("open", i)));
         let opened = mean(within(series, day, (0.0, 24.0), &|i| of("opened_per_s", i)));
