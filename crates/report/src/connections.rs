@@ -1,9 +1,9 @@
 //! The table of connections to servers: how many there are, how often one is opened, how evenly they are spread.
 
 use crate::number::{UNKNOWN, alone, count, in_percent, plain};
+use crate::sites;
 use crate::table::{Side, Table};
-use crate::{entry, sites};
-use weir_sim::{Connections, Results, ScenarioResult};
+use weir_sim::{Connections, ScenarioResult};
 use weir_stats::Estimate;
 
 /// The columns that a scenario's connections have as a whole.
@@ -27,15 +27,17 @@ pub(crate) fn table(s: &ScenarioResult) -> Option<Table> {
     Some(t.without_empty_columns(UNKNOWN))
 }
 
-/// A row for all connections of each scenario; `None`: none of them has any.
-pub(crate) fn of_scenarios(results: &Results) -> Option<Table> {
-    let swept = entry::swept(results);
-    let held = results.scenarios.iter().filter_map(|s| Some((s, s.connections.as_ref()?)));
+/// A row for all connections of each of these scenarios, by its label; `None`: none of them has any.
+pub(crate) fn of_scenarios(
+    scenarios: &[ScenarioResult],
+    label: impl Fn(&ScenarioResult) -> String,
+) -> Option<Table> {
+    let held = scenarios.iter().filter_map(|s| Some((s, s.connections.as_ref()?)));
     let mut held = held.peekable();
     held.peek()?;
     let mut t = empty(WHOLE.into_iter());
     for (s, all) in held {
-        t.row([vec![entry::label(s, &swept)], whole(all).into()].concat());
+        t.row([vec![label(s)], whole(all).into()].concat());
     }
     Some(t.without_empty_columns(UNKNOWN))
 }

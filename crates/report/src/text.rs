@@ -70,7 +70,8 @@ pub(crate) fn write(results: &Results, view: &View, width: usize, out: &mut dyn 
             writeln!(out)?;
         }
     } else {
-        if let Some(connections) = connections::of_scenarios(results) {
+        let connections = connections::of_scenarios(&results.scenarios, |s| entry::label(s, &swept));
+        if let Some(connections) = connections {
             writeln!(out, "{}", connections.text(width))?;
         }
         explanations(&results.scenarios, &swept, width, out)?;

@@ -1,4 +1,5 @@
-//! Why a quantile is unknown: how many requests of each replication it needs, and how many there are.
+//! Why a figure is unknown: how many requests of each replication a quantile needs, and how many there are; that no connections
+//! are simulated.
 
 use crate::number::count;
 use weir_plan::Metric;
@@ -19,14 +20,18 @@ const QUANTILES: [(Metric, f64, bool); 10] = [
     (Metric::OkP999, 0.999, true),
 ];
 
-/// Why a figure of a scenario is unknown: `needs 1 000 requests a replication, has 977`. `None`: it is known, or no
-/// quantile.
+/// Why a figure of a scenario is unknown: `needs 1 000 requests a replication, has 977`. `None`: it is known, or neither a
+/// quantile nor about connections.
 pub(crate) fn reason(
     s: &ScenarioResult,
     replications: u32,
     metric: Metric,
     value: &Estimate,
 ) -> Option<String> {
+    let is_of_connections = matches!(metric, Metric::Connections | Metric::OpenedPerS);
+    if is_of_connections && s.connections.is_none() {
+        return Some("needs `connect=` at a server, or --connections".to_owned());
+    }
     let (_, q, of_successes) = QUANTILES.into_iter().find(|(of, ..)| *of == metric)?;
     if value.value.is_some() {
         return None;

@@ -53,6 +53,21 @@ fn what_holds_what_fails_and_what_cannot_be_decided() {
 }
 
 #[test]
+fn expectations_about_connections_need_connections() {
+    let scratch = Scratch::new("expect-connections");
+    let source = format!("{QUEUE}expect(\"mm1\", connections=\"<4000\", opened_per_s=\"<10\")\n");
+    let file = scratch.file("a.star", source);
+    let none = run(&["sim", &file, "-q", "--requests", "20000"]);
+    assert_eq!(none.code, Some(1));
+    let why =
+        "connections<4000 cannot be decided: nothing can be said: connections needs `connect=` at a server";
+    assert!(none.err.contains(why), "{}", none.err);
+    assert!(
+        !run(&["sim", &file, "-q", "--requests", "20000", "--connections"]).err.contains("cannot be decided")
+    );
+}
+
+#[test]
 fn one_replication_decides_nothing_and_all_that_hold_are_no_error() {
     let scratch = Scratch::new("expect-undecided");
     let file = scratch.file("a.star", format!("{QUEUE}expect(\"mm1\", mean=\"<25ms\")\n"));
