@@ -3,7 +3,7 @@
 use super::meters::{Counts, Level, Meter};
 use super::{End, Instance, Limits, Pair, Server};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A row, by number.
@@ -114,24 +114,28 @@ impl Hasher for Spread {
     }
 }
 
+/// The row of a pair. Nothing depends on the order of its keys: it is only asked.
+#[expect(clippy::disallowed_types, reason = "two lookups a request: a tree of a million pairs is slower")]
+type RowOf = std::collections::HashMap<u64, u32, BuildHasherDefault<Spread>>;
+
 /// All connections of a run.
 pub struct Pools {
     servers: Vec<Server>,
     instances: Vec<Instance>,
-    row_of: HashMap<u64, u32, BuildHasherDefault<Spread>>,
+    row_of: RowOf,
     rows: Vec<Row>,
     conns: Vec<Conn>,
     free: Vec<u32>,
     /// By row, who waits for the connection that is being opened.
-    waiting: HashMap<u32, VecDeque<Opener>>,
+    waiting: BTreeMap<u32, VecDeque<Opener>>,
     lines: Vec<Line>,
     /// By server, its line.
     line_of: Vec<Option<u32>>,
     /// When connections are too old: instant, number, serial.
     old: BinaryHeap<Reverse<(u64, u32, u32)>>,
     /// Servers that have left for an instance, and instances that have left.
-    gone_servers: HashSet<(u32, u32)>,
-    gone_instances: HashSet<u32>,
+    gone_servers: BTreeSet<(u32, u32)>,
+    gone_instances: BTreeSet<u32>,
     meters: Vec<Meter>,
     of_server: Vec<Level>,
     of_instance: Vec<Level>,
@@ -157,16 +161,16 @@ impl Pools {
             of_instance: vec![Level::default(); instances.len()],
             servers,
             instances,
-            row_of: HashMap::default(),
+            row_of: RowOf::default(),
             rows: Vec::new(),
             conns: Vec::new(),
             free: Vec::new(),
-            waiting: HashMap::new(),
+            waiting: BTreeMap::new(),
             lines,
             line_of,
             old: BinaryHeap::new(),
-            gone_servers: HashSet::new(),
-            gone_instances: HashSet::new(),
+            gone_servers: BTreeSet::new(),
+            gone_instances: BTreeSet::new(),
         }
     }
 
@@ -281,9 +285,7 @@ impl Pools {
 
     /// A request that opens a connection, or waits for one, waits no longer. Returns the one who opens it in its place.
     pub fn abandon(&mut self, row: RowId, who: Opener) -> Option<Opener> {
-        if self.limits(row).streams.is_none() {
-            return None;
-        }
+        self.limits(row).streams?;
         if self.rows[row.0 as usize].opener == who {
             self.rows[row.0 as usize].opener = NONE;
             return self.next_opener(row);

@@ -261,54 +261,64 @@ fn one_run(seed: u64) {
                 let at = draw(both.twin.opening.len() as u64) as usize;
                 both.opening(at, draw(5));
             }
-            10 => {
-                let Pair { instance, server, .. } = pair;
-                let is_gone = both.twin.gone.contains(&pair);
-                let loops = 2 - instance;
-                let pairs = (0..loops).map(|on| Pair { on, ..pair });
-                both.twin.expire(both.now_ns);
-                if is_gone {
-                    both.pools.server_returns(instance, server);
-                    both.twin.gone.retain(|of| (of.instance, of.server) != (instance, server));
-                } else {
-                    both.pools.server_leaves(instance, server, both.now_ns);
-                    both.twin.gone.extend(pairs);
-                    for at in 0..both.twin.conns.len() {
-                        let conn = &both.twin.conns[at];
-                        let is_meant = (conn.pair.instance, conn.pair.server) == (instance, server);
-                        if is_meant && conn.idle_since_ns.is_some() {
-                            both.twin.end(at, both.now_ns, End::Spare);
-                        }
-                    }
-                }
-            }
-            11 if draw(4) == 0 => {
-                both.twin.expire(both.now_ns);
-                both.pools.process_ends(pair.server, both.now_ns);
-                for at in 0..both.twin.conns.len() {
-                    let conn = &both.twin.conns[at];
-                    let is_h2 = both.twin.limits(conn.pair).streams.is_some();
-                    let ends = is_h2 || conn.idle_since_ns.is_some();
-                    if conn.pair.server == pair.server && !conn.is_closed && ends {
-                        both.twin.end(at, both.now_ns, End::Exchange);
-                    }
-                }
-            }
+            10 => both.leave_or_return(pair),
+            11 if draw(4) == 0 => both.process_ends(pair.server),
             _ => {}
         }
-        both.twin.expire(both.now_ns);
-        let all = both.pools.counts(both.now_ns);
+        both.compare(seed);
+    }
+}
+
+impl Both {
+    /// A server leaves an instance, or comes back to it.
+    fn leave_or_return(&mut self, pair: Pair) {
+        let Pair { instance, server, .. } = pair;
+        let is_gone = self.twin.gone.contains(&pair);
+        self.twin.expire(self.now_ns);
+        if is_gone {
+            self.pools.server_returns(instance, server);
+            self.twin.gone.retain(|of| (of.instance, of.server) != (instance, server));
+            return;
+        }
+        self.pools.server_leaves(instance, server, self.now_ns);
+        self.twin.gone.extend((0..2 - instance).map(|on| Pair { on, ..pair }));
+        for at in 0..self.twin.conns.len() {
+            let conn = &self.twin.conns[at];
+            let is_meant = (conn.pair.instance, conn.pair.server) == (instance, server);
+            if is_meant && conn.idle_since_ns.is_some() {
+                self.twin.end(at, self.now_ns, End::Spare);
+            }
+        }
+    }
+
+    /// The process of a server ends.
+    fn process_ends(&mut self, server: u32) {
+        self.twin.expire(self.now_ns);
+        self.pools.process_ends(server, self.now_ns);
+        for at in 0..self.twin.conns.len() {
+            let conn = &self.twin.conns[at];
+            let is_h2 = self.twin.limits(conn.pair).streams.is_some();
+            let ends = is_h2 || conn.idle_since_ns.is_some();
+            if conn.pair.server == server && !conn.is_closed && ends {
+                self.twin.end(at, self.now_ns, End::Exchange);
+            }
+        }
+    }
+
+    fn compare(&mut self, seed: u64) {
+        self.twin.expire(self.now_ns);
+        let all = self.pools.counts(self.now_ns);
         let own = all.groups[0];
         assert_eq!(own, Count { ..all.groups[1] }, "all are in the one group");
         let Count { open_ns, peak, opened, closed, came, found, .. } = own;
         assert_eq!(
             Tally { open_ns, peak, opened, closed, came, found },
-            both.twin.tally(both.now_ns),
+            self.twin.tally(self.now_ns),
             "seed {seed}"
         );
         assert_eq!(all.servers_ns.iter().sum::<i128>(), open_ns);
         assert_eq!(all.instances_ns.iter().sum::<i128>(), open_ns);
-        assert_eq!(own.requests_ns >= own.busy_ns, true);
+        assert!(own.requests_ns >= own.busy_ns);
     }
 }
 

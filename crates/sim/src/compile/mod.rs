@@ -57,20 +57,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     (code.first_loops, code.loops) = (loops.first, loops.most);
     code.cuts = code.loops > 1;
     let can_be_cut = layout.find_cuttable(scenario.patience_ns.is_some());
-    let is_scaling = |spec: &Spec| match spec {
-        Spec::Warmup { .. } => true,
-        Spec::Faulty(fault) => fault.mode == Mode::Slow,
-        _ => false,
-    };
-    let unreached = |spec: &Spec| match spec {
-        Spec::Flaky { kind, .. } => *kind == Kind::ConnectFailed,
-        Spec::Faulty(fault) => fault.mode == Mode::Crash,
-        // The balancers outside are notified when no target is left inside.
-        Spec::Lb(lb) => lb.health.is_some() || lb.eject.is_some() || lb.outlier.is_some(),
-        Spec::Connection(connecting) => connecting.may_fail(),
-        _ => false,
-    };
-    let (scaled, unreached) = (layout.behind(false, is_scaling), layout.leads_to(unreached));
+    let (scaled, unreached) = (layout.behind(false, is_scaling), layout.leads_to(is_unreachable));
     let (again, loses) = (passed_again(&layout), layout.loses());
     let process_of = process_of(layout.point);
     let connections = ConnectionTables::new(loops.outermost, loops.first);
@@ -111,6 +98,27 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     c.find_restarts();
     c.find_repeated_places();
     link(c, scenario)
+}
+
+/// Whether work behind a node may take longer than elsewhere.
+fn is_scaling(spec: &Spec) -> bool {
+    match spec {
+        Spec::Warmup { .. } => true,
+        Spec::Faulty(fault) => fault.mode == Mode::Slow,
+        _ => false,
+    }
+}
+
+/// Whether a node may be one to which no connection can be had.
+fn is_unreachable(spec: &Spec) -> bool {
+    match spec {
+        Spec::Flaky { kind, .. } => *kind == Kind::ConnectFailed,
+        Spec::Faulty(fault) => fault.mode == Mode::Crash,
+        // The balancers outside are notified when no target is left inside.
+        Spec::Lb(lb) => lb.health.is_some() || lb.eject.is_some() || lb.outlier.is_some(),
+        Spec::Connection(connecting) => connecting.may_fail(),
+        _ => false,
+    }
 }
 
 /// Connects the blocks, once all are emitted, and finds what holds for the whole code.

@@ -61,41 +61,48 @@ impl Engine<'_> {
                 return false;
             }
             ColdOp::EnterRewrite { rewrite } => self.become_rewritten(slot, rewrite),
-            ColdOp::LeaveRewrite => {
-                self.count_errors(slot, member, pc);
-                self.become_as_before(slot);
-            }
-            ColdOp::Answer { status } => {
-                self.features.details.slots[slot.index()].status = status as u16;
-                let outcome = (status >= 500).then_some(Kind::Status5xx);
-                self.core.states.slots[slot.index()].set_outcome(outcome);
-            }
+            ColdOp::Answer { status } => self.answer(slot, status as u16),
             ColdOp::EnterListener { hop } => self.enter_hop(slot, hop, member, depth),
-            ColdOp::LeaveListener { .. } => {
-                self.count_errors(slot, member, pc);
-                self.leave_hop(slot);
-            }
             ColdOp::TakeConnection { at } => {
                 return self.take_connection(slot, at, pc, member, depth, now_ns);
-            }
-            ColdOp::ReturnConnection { .. } => {
-                self.count_errors(slot, member, pc);
-                let [_, _, conn] = self.core.states.frame(slot, depth - 1);
-                let state = &mut self.core.states.slots[slot.index()];
-                state.depth -= 1;
-                let is_broken_off = breaks_off(state.outcome());
-                self.return_connection(conn, now_ns, is_broken_off);
             }
             ColdOp::EnterWarmup { warmup } => self.come_to_warmup(slot, warmup, member, now_ns),
             ColdOp::BeginWork { work } => self.begin_known_work(slot, work, now_ns),
             ColdOp::EndWork => self.features.work_left.stop(slot),
             ColdOp::ReportSlots { .. } | ColdOp::ReportCores { .. } => self.report_load(slot, op, member),
-            ColdOp::LeaveScaled { .. } => {
+            ColdOp::LeaveRewrite
+            | ColdOp::LeaveListener { .. }
+            | ColdOp::ReturnConnection { .. }
+            | ColdOp::LeaveScaled { .. } => {
                 self.count_errors(slot, member, pc);
-                self.features.details.unscale(slot);
+                self.pass_out(slot, op, depth, now_ns);
             }
         }
         true
+    }
+
+    /// An answer passes a node which the request is in no longer.
+    fn pass_out(&mut self, slot: SlotId, op: ColdOp, depth: usize, now_ns: u64) {
+        match op {
+            ColdOp::LeaveRewrite => self.become_as_before(slot),
+            ColdOp::LeaveListener { .. } => self.leave_hop(slot),
+            ColdOp::ReturnConnection { .. } => self.leave_connection(slot, depth, now_ns),
+            _ => self.features.details.unscale(slot),
+        }
+    }
+
+    fn answer(&mut self, slot: SlotId, status: u16) {
+        self.features.details.slots[slot.index()].status = status;
+        let outcome = (status >= 500).then_some(Kind::Status5xx);
+        self.core.states.slots[slot.index()].set_outcome(outcome);
+    }
+
+    fn leave_connection(&mut self, slot: SlotId, depth: usize, now_ns: u64) {
+        let [_, _, conn] = self.core.states.frame(slot, depth - 1);
+        let state = &mut self.core.states.slots[slot.index()];
+        state.depth -= 1;
+        let is_broken_off = breaks_off(state.outcome());
+        self.return_connection(conn, now_ns, is_broken_off);
     }
 
     /// The request is of the kind that a rewrite makes of it.

@@ -190,6 +190,13 @@ fn balancers(code: &Code, keys: &Keys<'_>) -> Vec<Instance> {
     all.map(balancer).collect()
 }
 
+fn faults(code: &Code, keys: &Keys) -> Vec<Faulty> {
+    let fault = |&(fault, at, number): &(u32, u32, u32)| {
+        Faulty::new(&code.faults[fault as usize].law, keys.node_at(at, number))
+    };
+    code.fault_nodes.iter().map(fault).collect()
+}
+
 impl<'a> Engine<'a> {
     /// `key` is the replication's.
     pub fn new(code: &'a Code, load: Load, key: Key, stop: &'a AtomicBool) -> Engine<'a> {
@@ -225,13 +232,7 @@ impl<'a> Engine<'a> {
             backoffs: code.retry_nodes.iter().map(|&(at, number)| keys.choice_at(at, number)).collect(),
             budgets: code.budgets.iter().map(|b| budget::Tokens::new(b, 0)).collect(),
             rates: code.rates.iter().map(RateLimit::new).collect(),
-            faults: code
-                .fault_nodes
-                .iter()
-                .map(|&(fault, at, number)| {
-                    Faulty::new(&code.faults[fault as usize].law, keys.node_at(at, number))
-                })
-                .collect(),
+            faults: faults(code, &keys),
             entered: Vec::new(),
             holds: Vec::new(),
             spare_holds: Vec::new(),

@@ -241,14 +241,7 @@ impl Samples {
                 ejected: each(|pool| pool.ejected).collect(),
             });
         }
-        let changes = code.changes.iter();
-        let fleets =
-            changes.flat_map(|of| of.fleets.iter().enumerate().filter(|(index, _)| of.is_balanced(*index)));
-        for (index, fleet) in fleets {
-            let lengths = self.between(|_| 0).map(|part| part.1);
-            let samples = self.all.iter().map(|look| &look.fleets[index]).zip(lengths);
-            series.fleets.push(FleetOverTime::new(fleet.label.clone(), samples));
-        }
+        series.fleets = self.fleets(code);
         let sites = code.connections.as_ref().map_or(&[][..], |connections| &connections.sites_of_groups);
         for (index, site) in sites.iter().enumerate() {
             let lengths = self.between(|_| 0).map(|part| part.1);
@@ -256,6 +249,18 @@ impl Samples {
             series.connections.push(ConnectionsOverTime::new(place(*site), samples));
         }
         series
+    }
+
+    /// The fleets of the scenario.
+    fn fleets(&self, code: &Code) -> Vec<FleetOverTime> {
+        let Some(changes) = &code.changes else { return Vec::new() };
+        let fleets = changes.fleets.iter().enumerate().filter(|(index, _)| changes.is_balanced(*index));
+        let over_time = fleets.map(|(index, fleet)| {
+            let lengths = self.between(|_| 0).map(|part| part.1);
+            let samples = self.all.iter().map(|look| &look.fleets[index]).zip(lengths);
+            FleetOverTime::new(fleet.label.clone(), samples)
+        });
+        over_time.collect()
     }
 
     /// The increase over each part, and the part's length.

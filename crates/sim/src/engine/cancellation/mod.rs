@@ -234,6 +234,24 @@ impl Engine<'_> {
         }
     }
 
+    /// What a request holds by the frame of the step it is back at, which is popped.
+    fn hold_of_frame(&self, slot: SlotId, pc: usize, depth: &mut usize) -> Option<HoldKind> {
+        let what = match self.core.code.steps[pc].op {
+            Op::ReturnTarget { lb } => {
+                let [_, _, target] = self.core.states.frame(slot, *depth - 1);
+                Some(HoldKind::Picked { lb, target: TargetId(target) })
+            }
+            Op::Cold(ColdOp::TellGuard { lb }) => {
+                let ticket = self.ticket(slot, *depth).1;
+                *depth -= 1;
+                Some(HoldKind::Sent { lb, ticket, late: false })
+            }
+            _ => None,
+        };
+        *depth -= 1;
+        what
+    }
+
     /// What a request holds, from its step to the end of a limit.
     pub(crate) fn holds_of(&self, slot: SlotId, limit: &Limit) -> Vec<Hold> {
         let code = self.core.code;
@@ -260,19 +278,7 @@ impl Engine<'_> {
         );
         loop {
             if std::mem::take(&mut popped) {
-                let what = match code.steps[pc].op {
-                    Op::ReturnTarget { lb } => {
-                        let [_, _, target] = self.core.states.frame(slot, depth - 1);
-                        Some(HoldKind::Picked { lb, target: TargetId(target) })
-                    }
-                    Op::Cold(ColdOp::TellGuard { lb }) => {
-                        let ticket = self.ticket(slot, depth).1;
-                        depth -= 1;
-                        Some(HoldKind::Sent { lb, ticket, late: false })
-                    }
-                    _ => None,
-                };
-                depth -= 1;
+                let what = self.hold_of_frame(slot, pc, &mut depth);
                 holds.extend(what.map(|what| Hold { what, member, pc: pc as u32, depth }));
             }
             let outermost = depth == usize::from(limit.depth);

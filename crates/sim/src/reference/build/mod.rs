@@ -145,15 +145,14 @@ impl Builder<'_> {
         let point = self.layout.point;
         let place = point.sites[site as usize].place;
         let (pause, reports) = (self.pauses_of(draft, position), self.reports_load(draft, position));
+        let is_outermost = self.tables.loops.outermost == draft.nodes[position].first().copied();
         match &point.specs[spec as usize] {
             Spec::Server { .. }
             | Spec::Weight { .. }
             | Spec::Fleet(_)
             | Spec::Timeout { time_ns: None }
             | Spec::Buffered { .. } => Act::Pass,
-            Spec::Listen(_) if self.tables.loops.outermost == draft.nodes[position].first().copied() => {
-                Act::Pass
-            }
+            Spec::Listen(_) if is_outermost => Act::Pass,
             Spec::Listen(listen) => self.hop(listen.loops.unwrap_or(1), place, draft, position),
             Spec::Connection(connecting) => self.connection(stage, connecting, draft, position),
             Spec::Rewrite(_) => self.rewrite(spec),

@@ -37,14 +37,12 @@ impl<'a> Reference<'a> {
     /// `key` is the replication's.
     pub fn new(code: &'a Code, tables: &'a Tables, load: Load, key: Key, stop: &'a AtomicBool) -> Self {
         let place = |i: u32| code.place_keys[i as usize];
-        let node = key.with(purpose::NODE);
         let choice = key.with(purpose::CHOICE);
         let backoff = |&(at, number): &(u32, u32)| choice.with(place(at)).with(u64::from(number));
         let chooses = |&(_, at, number): &(u32, u32, u32)| choice.with(place(at)).with(u64::from(number));
-        let probed = if tables.probes { code.members as usize } else { 0 };
         let draw = |&(purpose, at): &(u64, u32)| key.with(purpose::DRAW).with(purpose).with(place(at));
-        let request_key = key.with(purpose::REQUEST);
-        let (lines, clocks) = tables.lines.iter().map(|line| line.start(code, node)).unzip();
+        let (lines, clocks) =
+            tables.lines.iter().map(|line| line.start(code, key.with(purpose::NODE))).unzip();
         Reference {
             code,
             tables,
@@ -59,7 +57,7 @@ impl<'a> Reference<'a> {
             choices: tables.choice_nodes.iter().map(chooses).collect(),
             limits: tables.rates.iter().map(RateLimit::new).collect(),
             budgets: tables.budgets.iter().map(|b| Tokens::new(b, 0)).collect(),
-            busy: vec![Busy::default(); probed],
+            busy: vec![Busy::default(); if tables.probes { code.members as usize } else { 0 }],
             jar: Jar::new(COOKIES),
             probes: Probes::default(),
             work_left: WorkLeft::new(code, |lb| tables.lbs[lb as usize].balance == Balance::LeastWork),
@@ -79,7 +77,7 @@ impl<'a> Reference<'a> {
             backoffs: tables.retry_nodes.iter().map(backoff).collect(),
             meters: vec![Meter::default(); code.gauge_count as usize],
             draw_keys: code.draw_keys.iter().map(draw).collect(),
-            request_key,
+            request_key: key.with(purpose::REQUEST),
             now_ns: 0,
             class: Class::Step,
             cut: None,
