@@ -152,7 +152,10 @@ impl World<'_> {
         let figures = figures::mean(&turns);
         // Routers behind others open connections to them as well, and of another proxy nothing is known.
         let is_plain = self.prepared.inner().is_empty() && self.prepared.against.is_none();
-        let servers = figures.connections[1].filter(|_| is_plain);
+        // Without a time to connect in the file, openings are not what it predicts.
+        let connects = |spec: &Spec| matches!(spec, Spec::Server { origin, .. } if origin.connect.is_some());
+        let is_predicted = is_plain && self.slowed.point.specs.iter().any(connects);
+        let servers = figures.connections[1].filter(|_| is_predicted);
         let figures = Figures { connections: [clients.all.map(|n| n as f64), servers], ..figures };
         Ok(Prediction { figures, opened: clients.selected })
     }
