@@ -118,6 +118,29 @@ impl Arrangement {
         inner
     }
 
+    /// Whether answers cross cables of the router on their way back. It reads their bodies behind those, so connections to
+    /// servers are taken for longer than their simulated exchanges.
+    pub fn has_cables_back(&self) -> bool {
+        let mut stack = vec![self.listener];
+        let mut seen = vec![false; self.point.nodes.len()];
+        while let Some(id) = stack.pop() {
+            let is_server = self.servers.binary_search(&id).is_ok() || self.real.contains(&id);
+            if is_server || std::mem::replace(&mut seen[id as usize], true) {
+                continue;
+            }
+            let node = &self.point.nodes[id as usize];
+            if matches!(self.point.specs[node.spec as usize], Spec::Cable { .. }) {
+                return true;
+            }
+            match node.to {
+                Edge::None => {}
+                Edge::Node(next) => stack.push(next),
+                Edge::List(list) => stack.extend(&self.point.lists[list as usize]),
+            }
+        }
+        false
+    }
+
     /// What the scenario's requests enter by.
     pub fn listen(&self) -> Option<&Listen> {
         match &self.point.specs[self.point.nodes[self.listener as usize].spec as usize] {

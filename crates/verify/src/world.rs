@@ -152,10 +152,7 @@ impl World<'_> {
         let figures = figures::mean(&turns);
         // Routers behind others open connections to them as well, and of another proxy nothing is known.
         let is_plain = self.prepared.inner().is_empty() && self.prepared.against.is_none();
-        // Without a time to connect in the file, openings are not what it predicts.
-        let connects = |spec: &Spec| matches!(spec, Spec::Server { origin, .. } if origin.connect.is_some());
-        let is_predicted = is_plain && self.slowed.point.specs.iter().any(connects);
-        let servers = figures.connections[1].filter(|_| is_predicted);
+        let servers = figures.connections[1].filter(|_| is_plain && !self.prepared.has_cables_back());
         let figures = Figures { connections: [clients.all.map(|n| n as f64), servers], ..figures };
         Ok(Prediction { figures, opened: clients.selected })
     }
@@ -273,6 +270,23 @@ mod tests {
     }
 
     /// Verification can fail: a topology other than the simulated one is recognised at a utilisation of 0.8.
+    #[test]
+    fn openings_are_not_predicted_where_answers_cross_a_cable_of_the_router() {
+        for (node, has_cables) in [
+            ("lb.random(dynos)", false),
+            ("lb.random(pool(2, lambda: cable(5*ms, lb.least_conn(dynos))))", true),
+            ("cable(5*ms, lb.random(dynos))", true),
+        ] {
+            let plan = plan(&format!(
+                "dynos = pool(9, lambda: cable(2*ms, queue(delay(9*ms, server()))))\n\
+                 scenario(\"one\", {node}, traffic.poisson(rate = 99), requests = 999)\n"
+            ));
+            let scenario = &plan.points[0].scenarios[0];
+            let prepared = Arrangement::new(&plan.points[0], scenario, false).unwrap();
+            assert_eq!(prepared.has_cables_back(), has_cables, "{node}");
+        }
+    }
+
     #[test]
     fn a_wrong_pairing_is_told_apart() {
         let least = |more: &str| format!("lb.least_conn(apps{more})");
