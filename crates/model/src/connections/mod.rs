@@ -2,12 +2,12 @@
 //!
 //! Each event loop of an instance of a proxy has connections of its own to each server: a *row*. By HTTP/1.1 one carries a
 //! request at a time, and the one that was given back last is taken first, so that few are kept; by HTTP/2 the oldest with a
-//! free stream is taken, and while one is being opened all who find no stream wait for it. An idle connection ends when it has
-//! been idle for so long (Zuul's article on connections, `docs/connections.md`).
+//! free stream is taken, and while one is being opened, requests that find no stream wait for it. An idle connection ends after its
+//! idle time-out (Zuul's article on connections, `docs/connections.md`).
 //!
 //! - In virtual time: the pools of both engines; what opening takes is theirs. In the proxy: the pools of `serve`, whose rules
 //!   these are.
-//! - Draws: nothing. How much earlier a connection is too old than its limit says is an argument.
+//! - Draws: nothing. The jitter of a connection's age is an argument.
 
 mod meters;
 mod pools;

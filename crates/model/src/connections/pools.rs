@@ -114,7 +114,7 @@ impl Hasher for Spread {
     }
 }
 
-/// The row of a pair. Nothing depends on the order of its keys: it is only asked.
+/// The row of a pair. The order of its keys has no effect: nothing iterates over it.
 #[expect(clippy::disallowed_types, reason = "two lookups a request: a tree of a million pairs is slower")]
 type RowOf = std::collections::HashMap<u64, u32, BuildHasherDefault<Spread>>;
 
@@ -126,7 +126,7 @@ pub struct Pools {
     rows: Vec<Row>,
     conns: Vec<Conn>,
     free: Vec<u32>,
-    /// By row, who waits for the connection that is being opened.
+    /// By row, the requests that wait for the connection that is being opened.
     waiting: BTreeMap<u32, VecDeque<Opener>>,
     lines: Vec<Line>,
     /// By server, its line.
@@ -215,7 +215,7 @@ impl Pools {
         Come::Waits
     }
 
-    /// A connection is open, and the request that opened it is on it. It is too old `sooner_ns` before its limit says.
+    /// A connection is open, and the request that opened it is on it. Its limit of age is reached `sooner_ns` earlier.
     pub fn opened(&mut self, row: RowId, now_ns: u64, sooner_ns: u64) -> ConnId {
         self.expire(now_ns);
         let Server { limits, tls, .. } = self.servers[self.pair(row).server as usize];
@@ -261,7 +261,7 @@ impl Pools {
         ConnId(conn)
     }
 
-    /// The next of those who waited for a connection that is open now, on it or another with room.
+    /// The next request that waited for a connection and now has one with room, with that connection.
     pub fn next_to_go(&mut self, row: RowId, now_ns: u64) -> Option<(Opener, ConnId)> {
         let waiting = self.waiting.get(&row.0).is_some_and(|waiting| !waiting.is_empty());
         let conn = if waiting { self.usable(row, now_ns)? } else { return None };
@@ -270,20 +270,20 @@ impl Pools {
         Some((who, ConnId(conn)))
     }
 
-    /// The first of those who still wait, who opens the next connection.
+    /// The first request that still waits: it opens the next connection.
     pub fn next_opener(&mut self, row: RowId) -> Option<Opener> {
         let who = self.next_waiting(row)?;
         self.rows[row.0 as usize].opener = who;
         Some(who)
     }
 
-    /// A connection could not be opened: the next of those who waited for it, until there is none. They get none either.
+    /// A connection could not be opened. Each call returns one of the requests that waited for it, which fail too.
     pub fn next_to_fail(&mut self, row: RowId) -> Option<Opener> {
         self.rows[row.0 as usize].opener = NONE;
         self.next_waiting(row)
     }
 
-    /// A request that opens a connection, or waits for one, waits no longer. Returns the one who opens it in its place.
+    /// Removes a request that opens a connection or waits for one. Returns the request that opens it instead, if any.
     pub fn abandon(&mut self, row: RowId, who: Opener) -> Option<Opener> {
         self.limits(row).streams?;
         if self.rows[row.0 as usize].opener == who {

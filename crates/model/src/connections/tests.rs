@@ -327,7 +327,7 @@ fn pools_are_those_of_a_naive_twin() {
     (0..400).for_each(one_run);
 }
 
-/// 16 loops of 100 instances to 800 servers: what a row costs where nothing is on it.
+/// 16 loops of 100 instances to 800 servers: the memory of a row without connections.
 #[test]
 fn a_pair_without_a_connection_takes_little() {
     let server = Server { limits: Limits::default(), tls: false, group: 1 };

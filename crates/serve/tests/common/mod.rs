@@ -13,6 +13,7 @@ pub mod transport;
 pub use client::{Conn, Response, get, get_with, send};
 pub use origin::{Origin, Reply};
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use weir_plan::serving::serving;
@@ -101,6 +102,22 @@ pub fn timed<T>(what: impl FnOnce() -> T) -> (f64, T) {
     let begun = Instant::now();
     let result = what();
     (begun.elapsed().as_secs_f64() * 1e3, result)
+}
+
+/// Sends so many requests at once, each on a connection of its own; returns how many ended with each status.
+pub fn statuses_at_once(served: &RunningBalancer, count: usize) -> BTreeMap<u16, usize> {
+    let clients: Vec<Conn> = (0..count)
+        .map(|_| {
+            let mut client = Conn::new(&served.addr);
+            client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+            client
+        })
+        .collect();
+    let mut statuses = BTreeMap::new();
+    for mut client in clients {
+        *statuses.entry(client.response().status).or_default() += 1;
+    }
+    statuses
 }
 
 /// Waits until it holds, 20 s at most.

@@ -1,14 +1,14 @@
 //! Origins of HTTP/2 that do wrong from the start: each request ends with the right failure, and connections are made one
 //! after the other.
 
-use crate::common::{self, Conn, RunningBalancer, serve_node};
+use crate::common::{self, RunningBalancer, serve_node, statuses_at_once};
 use crate::raw::{GOAWAY, HEADERS, PREFACE, SETTINGS, frame};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use weir_serve::Exposition;
 
 const ACK: u8 = 1;
@@ -126,23 +126,6 @@ fn answer_once(weir: &mut TcpStream) -> std::io::Result<()> {
     }
 }
 
-/// How many requests of so many at once ended with each status, and how long all took.
-fn at_once(served: &RunningBalancer, count: usize) -> (BTreeMap<u16, usize>, Duration) {
-    let begun = Instant::now();
-    let clients: Vec<Conn> = (0..count)
-        .map(|_| {
-            let mut client = Conn::new(&served.addr);
-            client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-            client
-        })
-        .collect();
-    let mut statuses = BTreeMap::new();
-    for mut client in clients {
-        *statuses.entry(client.response().status).or_default() += 1;
-    }
-    (statuses, begun.elapsed())
-}
-
 /// The failures that were counted, by kind.
 fn kinds(served: &RunningBalancer) -> Vec<String> {
     let text = served.scrape(Exposition::Prometheus);
@@ -157,7 +140,7 @@ fn an_origin_that_speaks_no_http_2_is_not_connected_to() {
     for does in [Does::H1, Does::Closes] {
         let origin = Origin::new(does);
         let served = serve_node(&origin.node(", connect_timeout=10*s"));
-        let (statuses, _) = at_once(&served, 40);
+        let statuses = statuses_at_once(&served, 40);
         assert_eq!(statuses, BTreeMap::from([(503, 40)]), "{does:?}");
         assert_eq!(kinds(&served), ["connect_failed"], "{does:?}");
         assert_eq!(origin.most_opening(), 1, "{does:?}");
@@ -169,7 +152,9 @@ fn an_origin_that_speaks_no_http_2_is_not_connected_to() {
 fn an_origin_that_hangs_in_its_handshake_holds_requests_for_a_while() {
     let origin = Origin::new(Does::Hangs);
     let served = serve_node(&origin.node(", connect_timeout=300*ms"));
-    let (statuses, took) = at_once(&served, 40);
+    let begun = Instant::now();
+    let statuses = statuses_at_once(&served, 40);
+    let took = begun.elapsed();
     assert!(statuses.keys().all(|status| [503, 504].contains(status)), "{statuses:?}");
     let most = took.as_millis() as usize / 300 + 1;
     assert!(origin.connections() <= most, "{} in {took:?}", origin.connections());
@@ -180,7 +165,7 @@ fn an_origin_that_hangs_in_its_handshake_holds_requests_for_a_while() {
 fn an_origin_that_goes_away_at_once_gets_one_connection_at_a_time() {
     let origin = Origin::new(Does::GoesAway);
     let served = serve_node(&origin.node(", connect_timeout=10*s"));
-    let (statuses, _) = at_once(&served, 20);
+    let statuses = statuses_at_once(&served, 20);
     assert_eq!(statuses, BTreeMap::from([(503, 20)]));
     assert_eq!(kinds(&served), ["refused"]);
     assert!(origin.connections() <= 40, "{}", origin.connections());
@@ -196,7 +181,7 @@ fn an_origin_that_closes_behind_each_answer_is_asked_one_by_one() {
     }
     assert!(origin.connections() <= 40);
     // Those that share a connection with the one that is answered are cut off.
-    let (statuses, _) = at_once(&served, 20);
+    let statuses = statuses_at_once(&served, 20);
     assert!(statuses.keys().all(|status| [200, 502].contains(status)), "{statuses:?}");
     assert!(kinds(&served).iter().all(|kind| kind == "reset"), "{:?}", kinds(&served));
     assert_eq!(origin.most_opening(), 1);

@@ -1,6 +1,7 @@
 //! Origins that do wrong in the handshake of TLS.
 
-use crate::common::{Conn, RunningBalancer, serve_node, until};
+use crate::common::{RunningBalancer, serve_node, statuses_at_once, until};
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
@@ -21,21 +22,6 @@ fn origin(does: fn(TcpStream)) -> (String, Arc<AtomicUsize>) {
         }
     });
     (addr, connections)
-}
-
-/// The statuses of requests at once, ascending and each once.
-fn at_once(served: &RunningBalancer, count: usize) -> Vec<u16> {
-    let clients: Vec<Conn> = (0..count)
-        .map(|_| {
-            let mut client = Conn::new(&served.addr);
-            client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-            client
-        })
-        .collect();
-    let mut statuses: Vec<u16> = clients.into_iter().map(|mut client| client.response().status).collect();
-    statuses.sort_unstable();
-    statuses.dedup();
-    statuses
 }
 
 fn served(addr: &str, timeout: &str) -> RunningBalancer {
@@ -87,7 +73,7 @@ const ILLEGAL_PARAMETER: usize = 47;
 fn a_protocol_that_was_not_offered_is_a_failed_connection() {
     let (addr, connections) = origin(choose_h3);
     let served = served(&addr, "10*s");
-    assert_eq!(at_once(&served, 40), [503]);
+    assert_eq!(statuses_at_once(&served, 40), BTreeMap::from([(503, 40)]));
     assert!(counts(&served, "kind=\"connect_failed\"}"));
     until(|| ALERT.load(SeqCst) == ILLEGAL_PARAMETER);
     assert!(counts(&served, "result=\"failed\"}") && !counts(&served, "result=\"full\"}"));
@@ -100,7 +86,7 @@ fn a_handshake_that_hangs_ends_with_connect_timeout() {
     let (addr, connections) = origin(|mut stream| drop(stream.read_to_end(&mut Vec::new())));
     let served = served(&addr, "300*ms");
     let begun = Instant::now();
-    assert_eq!(at_once(&served, 40), [503]);
+    assert_eq!(statuses_at_once(&served, 40), BTreeMap::from([(503, 40)]));
     let most = begun.elapsed().as_millis() as usize / 300 + 1;
     assert!(connections.load(SeqCst) <= most, "{}", connections.load(SeqCst));
     assert!(counts(&served, "kind=\"connect_failed\"}"));

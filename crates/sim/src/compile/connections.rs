@@ -24,20 +24,8 @@ impl Compiler<'_> {
         let nodes = &draft.nodes[position];
         let server = nodes.first().and_then(|node| named_server(self.layout.point, *node))?;
         let key = self.layout.draw_key(&mut self.code, purpose::CONNECT, self.layout.place(server));
-        let offset = self.connections.add_servers(&self.layout, spec, nodes, draft.base);
         self.layout.add_refusals(&mut self.code, stage, draft);
-        self.connections.sites.push(ConnectionSite {
-            connect: Sampler::new(&spec.connect),
-            timeout_ns: spec.timeout_ns.unwrap_or(u64::MAX),
-            cost_ns: spec.cost_ns,
-            age_ns: spec.limits.age_ns,
-            key,
-            visits: None,
-            offset,
-            stage,
-            skip: NOT,
-        });
-        let at = self.connections.sites.len() as u32 - 1;
+        let at = self.connections.add_site(&self.layout, spec, nodes, draft.base, (stage, key));
         self.op(Op::Cold(ColdOp::TakeConnection { at }), &[]);
         Some(Post::Op(Op::Cold(ColdOp::ReturnConnection { at })))
     }
@@ -53,15 +41,33 @@ impl ConnectionTables {
         }
     }
 
-    /// Adds the nodes of a stage that take connections; returns the distance from members to servers.
-    pub fn add_servers(&mut self, layout: &Layout, spec: &Connecting, nodes: &[NodeId], base: u32) -> u32 {
+    /// Adds the nodes of a stage that take connections, with the key of its draws; returns the number of their site.
+    pub fn add_site(
+        &mut self,
+        layout: &Layout,
+        spec: &Connecting,
+        nodes: &[NodeId],
+        base: u32,
+        (stage, key): (StageId, u32),
+    ) -> u32 {
         let offset = (self.servers.len() as u32).wrapping_sub(base);
         for &node in nodes {
             let server = named_server(layout.point, node).unwrap_or(node);
             self.nodes.push((node, server));
             self.servers.push(Server { limits: spec.limits, tls: spec.tls, group: 0 });
         }
-        offset
+        self.sites.push(ConnectionSite {
+            connect: Sampler::new(&spec.connect),
+            timeout_ns: spec.timeout_ns.unwrap_or(u64::MAX),
+            cost_ns: spec.cost_ns,
+            age_ns: spec.limits.age_ns,
+            key,
+            visits: None,
+            offset,
+            stage,
+            skip: NOT,
+        });
+        self.sites.len() as u32 - 1
     }
 
     /// Adds listeners behind others; returns the distance from members to instances.

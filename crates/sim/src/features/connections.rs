@@ -2,8 +2,8 @@
 //!
 //! - In virtual time: what opening takes, by the request that opens; others wait for it by HTTP/2. Which connection is taken,
 //!   and when each ends, is decided in [`weir_model::connections`].
-//! - Given back when cut off: the connection, which ends by HTTP/1.1; whoever opened one opens none, and the next who waits for
-//!   it does.
+//! - Given back when cut off: the connection, which ends by HTTP/1.1; an opening is handed to the next
+//!   request that waits.
 //! - Draws: how long an opening takes, and how old the connection may become, by request, way and place of the server.
 
 use crate::code::connections::ConnectionSite;
@@ -69,7 +69,7 @@ impl Engine<'_> {
     fn goes_by(&mut self, slot: SlotId, conn: u32) {
         let state = self.core.state(slot);
         let (depth, member) = (usize::from(state.depth), state.member);
-        // It stands behind the step that takes a connection.
+        // Its position is behind the step that takes a connection.
         let back = state.pc & !FLAGS;
         self.core.states_mut().set_frame(slot, depth, [back, member.0, conn]);
         self.core.state_mut(slot).depth += 1;
@@ -115,7 +115,7 @@ impl Engine<'_> {
         } else {
             self.goes_by(slot, NO_CONNECTION);
         }
-        // All who waited for it get none either.
+        // The requests that waited for it fail too.
         while let Some(who) =
             self.features.connections.as_deref_mut().and_then(|of| of.pools.next_to_fail(opening.row))
         {
@@ -140,7 +140,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A request waits for a connection no longer: it stands behind the step at which it waited.
+    /// Ends a request's wait for a connection; its position is behind the step at which it waited.
     fn stops_waiting(&mut self, slot: SlotId, at: u32, now_ns: u64) {
         let Some(tables) = self.core.code().connections.as_deref() else { return };
         let member = self.core.state(slot).member;
@@ -148,8 +148,8 @@ impl Engine<'_> {
         self.core.state_mut(slot).pc &= !LINE;
     }
 
-    /// A connection is open, and takes the request that opened it; those who waited for it go on, and the first of the others
-    /// opens the next.
+    /// A connection is open and takes the request that opened it, then waiting requests as far as it has room. The first of the
+    /// rest opens the next one.
     fn finish_opening(&mut self, slot: SlotId, at: u32, now_ns: u64) {
         let mut opener = slot;
         loop {
@@ -174,7 +174,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The first of those who wait for a connection opens it; returned if that takes no time.
+    /// The first waiting request opens a connection. It is returned if that takes no time.
     fn next_opens(&mut self, row: weir_model::connections::RowId, at: u32, now_ns: u64) -> Option<SlotId> {
         let next = self.features.connections.as_deref_mut()?.pools.next_opener(row).map(SlotId)?;
         let at_once = self.opens(next, at, now_ns);

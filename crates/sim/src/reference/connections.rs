@@ -111,8 +111,8 @@ impl Reference<'_> {
         self.wake(slot, phase);
     }
 
-    /// A connection is open, and takes the branch that opened it; those who waited for it go on, and the first of the others
-    /// opens the next.
+    /// A connection is open and takes the branch that opened it, then waiting branches as far as it has room. The first of the
+    /// rest opens the next one.
     fn finish_opening(&mut self, slot: SlotId, at: u32) {
         let mut opener = slot;
         loop {

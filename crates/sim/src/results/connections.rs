@@ -1,4 +1,4 @@
-//! What a result says of connections: how many there are, openings and ends per second, how evenly they are spread.
+//! The connections of a result: their number, openings and ends per second, and how evenly they are spread.
 
 use crate::account::ledger::Ledger;
 use crate::code::Code;

@@ -32,7 +32,7 @@ pub(crate) struct Changes {
     pub to_come: u32,
     /// When members were there.
     pub attendance: Attendance,
-    /// Members that have left, and what balancers have seen since connections were told: kept where there are any.
+    /// Members that have left, and what balancers have seen since connections were last updated. Kept only where connections are simulated.
     pub left: Vec<Member>,
     pub seen: Vec<(u32, Move)>,
 }

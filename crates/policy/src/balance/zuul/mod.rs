@@ -119,7 +119,7 @@ impl Zuul {
         self.rest.reserve(targets);
     }
 
-    /// A target that is another from now on: nothing is known of it.
+    /// Forgets a target's history, as another server takes its place.
     pub fn forget(&mut self, target: TargetId) {
         let known = &mut self.known[target.index()];
         *known = Record { in_flight: known.in_flight, ..UNKNOWN };

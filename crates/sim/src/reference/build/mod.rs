@@ -6,7 +6,7 @@ mod sites;
 use crate::code::MemberId;
 use crate::code::StageId;
 use crate::code::changes::{Birth, ChangeTables};
-use crate::code::connections::{ConnectionSite, ConnectionTables};
+use crate::code::connections::ConnectionTables;
 use crate::code::{Code, NOT};
 use crate::compile::blocks::{Draft, End, Layout, MOST, inside, offset, spare};
 use crate::compile::loops::Loops;
@@ -208,20 +208,8 @@ impl Builder<'_> {
         let server = nodes.first().and_then(|node| named_server(self.layout.point, *node));
         let Some(server) = server else { return Act::Pass };
         let key = self.key(purpose::CONNECT, self.layout.place(server)).key;
-        let offset = self.connections.add_servers(&self.layout, spec, nodes, draft.base);
         self.layout.add_refusals(&mut self.code, stage, draft);
-        self.connections.sites.push(ConnectionSite {
-            connect: Sampler::new(&spec.connect),
-            timeout_ns: spec.timeout_ns.unwrap_or(u64::MAX),
-            cost_ns: spec.cost_ns,
-            age_ns: spec.limits.age_ns,
-            key,
-            visits: None,
-            offset,
-            stage,
-            skip: NOT,
-        });
-        Act::Connect { at: self.connections.sites.len() as u32 - 1 }
+        Act::Connect { at: self.connections.add_site(&self.layout, spec, nodes, draft.base, (stage, key)) }
     }
 
     /// Finds what follows from all servers and listeners.
