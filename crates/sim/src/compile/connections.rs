@@ -25,7 +25,7 @@ impl Compiler<'_> {
         let server = nodes.first().and_then(|node| named_server(self.layout.point, *node))?;
         let key = self.layout.draw_key(&mut self.code, purpose::CONNECT, self.layout.place(server));
         self.layout.add_refusals(&mut self.code, stage, draft);
-        let at = self.connections.add_site(&self.layout, spec, nodes, draft.base, (stage, key));
+        let at = self.connections.add_site(&self.layout, spec, nodes, draft.base, stage, key);
         self.op(Op::Cold(ColdOp::TakeConnection { at }), &[]);
         Some(Post::Op(Op::Cold(ColdOp::ReturnConnection { at })))
     }
@@ -48,7 +48,8 @@ impl ConnectionTables {
         spec: &Connecting,
         nodes: &[NodeId],
         base: u32,
-        (stage, key): (StageId, u32),
+        stage: StageId,
+        key: u32,
     ) -> u32 {
         let offset = (self.servers.len() as u32).wrapping_sub(base);
         for &node in nodes {

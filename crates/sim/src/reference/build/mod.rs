@@ -209,7 +209,7 @@ impl Builder<'_> {
         let Some(server) = server else { return Act::Pass };
         let key = self.key(purpose::CONNECT, self.layout.place(server)).key;
         self.layout.add_refusals(&mut self.code, stage, draft);
-        Act::Connect { at: self.connections.add_site(&self.layout, spec, nodes, draft.base, (stage, key)) }
+        Act::Connect { at: self.connections.add_site(&self.layout, spec, nodes, draft.base, stage, key) }
     }
 
     /// Finds what follows from all servers and listeners.
