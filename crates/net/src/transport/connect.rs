@@ -3,6 +3,7 @@
 use crate::io::Core;
 use crate::io::runtime::Stream;
 use crate::io::system::exhausted;
+use crate::io::tcp::unpace_loopback;
 use socket2::{Domain, SockAddr, SockRef, Type};
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -67,6 +68,7 @@ async fn one(core: &Core, address: SocketAddr) -> io::Result<Stream<TcpStream>> 
     let socket = socket(core, Domain::for_address(address))?;
     socket.set_tcp_nodelay(true)?;
     core.tcp.watch_peer(&SockRef::from(&socket))?;
+    unpace_loopback(&SockRef::from(&socket), address.ip());
     Stream::connect(&core.runtime, socket, &address.into()).await
 }
 

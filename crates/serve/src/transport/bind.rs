@@ -13,6 +13,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use weir_net::io::system::explain;
+use weir_net::io::tcp::unpace_loopback;
 use weir_plan::fixed;
 
 /// Sockets of one listener, one for each loop.
@@ -130,6 +131,7 @@ fn tcp(address: SocketAddr, shared: bool) -> io::Result<Socket> {
     // reader would look as if it had stopped.
     socket.set_tcp_notsent_lowat(fixed::TCP_NOTSENT_LOWAT_BYTES)?;
     TCP.watch_peer(&(&socket).into())?;
+    unpace_loopback(&(&socket).into(), address.ip());
     socket.bind(&SockAddr::from(address))?;
     Ok(socket)
 }
@@ -154,6 +156,7 @@ pub(crate) fn given(addr: &str, given: GivenSockets, level: u32, files: &SocketF
         socket.set_tcp_nodelay(true)?;
         socket.set_tcp_notsent_lowat(fixed::TCP_NOTSENT_LOWAT_BYTES)?;
         TCP.watch_peer(&socket.into())?;
+        unpace_loopback(&socket.into(), address.ip());
     }
     Ok(Bound::Tcp(sockets.into_iter().map(Into::into).collect(), address))
 }

@@ -55,6 +55,20 @@ pub(crate) fn later_attempt(rank: u32) -> u32 {
     if rank >= (1 << RANK_BITS) - ATTEMPT { rank } else { rank + ATTEMPT }
 }
 
+/// The ranks that the branches of a fan-out or hedge get: the first, counted from their parent's own, and how many each
+/// of the `n` gets; 0 each: there are not enough. `turn`: how many of them the parent has had, if branches that an
+/// earlier one left behind may still be on their way; these keep their ranks, so each gets half of what is left.
+pub(crate) fn share_of_ranks(ranks: u32, n: u32, turn: Option<u32>) -> (u32, u32) {
+    let (all, n) = (ranks.saturating_sub(1), n.max(1));
+    let Some(turn) = turn else { return (1, all / n) };
+    let left = all.checked_shr(turn).unwrap_or(0);
+    match left.div_ceil(2) / n {
+        // So many have gone before that ranks are given again, which only matters while those are still on their way.
+        0 => (1, all / n),
+        each => (1 + all - left, each),
+    }
+}
+
 /// The number of the `k`th request of a user, of as many users as `user_bits` can tell apart: by user, then by request. The
 /// upper half of all numbers is for health checks and probes, which come after requests.
 pub(crate) fn user_order(user: u32, user_bits: u32, k: u64) -> u64 {
@@ -117,6 +131,20 @@ pub(crate) const NOTHING: Entry = Entry { at: u64::MAX, key: u64::MAX, who: 0, t
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// No two fan-outs of a branch share a rank, as long as there are enough.
+    #[test]
+    fn fan_outs_of_one_branch_have_ranks_of_their_own() {
+        let mut beyond = 1;
+        for turn in 0..14 {
+            let (first, each) = share_of_ranks(RANKS, 3, Some(turn));
+            assert!(first >= beyond && each > 0, "{turn}");
+            beyond = first + 3 * each;
+            assert!(beyond <= RANKS, "{turn}");
+        }
+        assert_eq!(share_of_ranks(RANKS, 3, Some(20)), (1, (RANKS - 1) / 3), "they begin again");
+        assert_eq!(share_of_ranks(100, 100, None).1, 0);
+    }
 
     /// A check at the instant of an answer comes after it, whichever user asked.
     #[test]

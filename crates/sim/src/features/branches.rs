@@ -7,7 +7,7 @@
 
 use crate::code::SlotId;
 use crate::code::bounds::Cut;
-use crate::code::order::RANKS;
+use crate::code::order::{RANKS, share_of_ranks};
 use crate::code::{ColdOp, NOT, Op};
 use crate::engine::Engine;
 use crate::state::branches::ALONE;
@@ -35,12 +35,12 @@ impl Engine<'_> {
         let child = self.core.states_mut().branch(parent);
         self.core.scopes_mut().begin(child);
         let from = *self.core.scope(parent);
-        let each = from.ranks().saturating_sub(1) / len.max(1);
+        let (first, each) = share_of_ranks(from.ranks(), len, self.turn_of_ranks(parent));
         if each == 0 {
             self.core.cut_off(Cut::TooManyBranches);
         }
         let scope = self.core.scope_mut(child);
-        scope.rank = from.rank + 1 + index * each;
+        scope.rank = from.rank + first + index * each;
         scope.ranks_end = (scope.rank & RANKS) + each;
         (scope.meets, scope.floor) = (from.meets, NOT);
         self.features.details.branch(parent, child);
@@ -54,6 +54,12 @@ impl Engine<'_> {
             group.branches.push(child);
         }
         child
+    }
+
+    /// See [`share_of_ranks`].
+    fn turn_of_ranks(&mut self, parent: SlotId) -> Option<u32> {
+        let code = self.core.code();
+        (code.goes_on && code.turns).then(|| self.core.states_mut().rows.turns.count(parent))
     }
 
     /// Marks a branch as an attempt of the hedge where `parent` waits.

@@ -40,6 +40,7 @@ impl Reference<'_> {
         branch.since = self.now_ns;
         let (member, depth) = (branch.member, u64::from(branch.depth));
         let (list, len) = self.group_list(group, member);
+        let turn = self.turn_of_ranks(slot);
         self.branches.child[slot.index()] = SlotId::NONE;
         let state = &mut self.branches.groups[slot.index()];
         state.hedging = None;
@@ -55,7 +56,7 @@ impl Reference<'_> {
             branch.tries = further(branch.tries, purpose::BRANCH, position, branch.turn);
             branch.begin_way(purpose::BRANCH, position);
             branch.index = index;
-            if !branch.take_ranks(index, len) {
+            if !branch.take_ranks(index, len, turn) {
                 self.cut = Some(Cut::TooManyBranches);
             }
             self.branches.groups[slot.index()].branches.push(child);
@@ -69,6 +70,11 @@ impl Reference<'_> {
             self.wake(child, Phase::Begin);
         }
         Flow::Stop
+    }
+
+    /// See [`crate::code::order::share_of_ranks`].
+    pub(super) fn turn_of_ranks(&self, slot: SlotId) -> Option<u32> {
+        (self.code.goes_on && self.code.turns).then_some(self.branches.slots[slot.index()].turn)
     }
 
     /// A child of `parent` has returned.

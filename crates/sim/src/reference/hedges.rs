@@ -41,10 +41,10 @@ impl Reference<'_> {
         let index = group.branches.len() as u32;
         group.branches.push(child);
         let depth = u64::from(self.branches.slots[slot.index()].depth);
-        let attempts = self.attempts_of_hedge(slot);
+        let (attempts, turn) = (self.attempts_of_hedge(slot), self.turn_of_ranks(slot));
         let branch = &mut self.branches.slots[child.index()];
         (branch.index, branch.hedge_of) = (index, slot);
-        if !branch.take_ranks(index, attempts) {
+        if !branch.take_ranks(index, attempts, turn) {
             self.cut = Some(Cut::TooManyBranches);
         }
         if let (1.., Some(recorder)) = (index, &mut self.branches.recorder) {

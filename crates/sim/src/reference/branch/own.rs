@@ -1,6 +1,7 @@
 //! The properties of a single branch: its answer, its place among others at one instant, its way.
 
 use super::Branch;
+use crate::code::order::share_of_ranks;
 use weir_model::way::further;
 use weir_policy::Kind;
 
@@ -18,10 +19,11 @@ impl Branch {
         }
     }
 
-    /// Takes its share, number `index` of `n`, of its parent's ranks. False: there are not enough.
-    pub fn take_ranks(&mut self, index: u32, n: u32) -> bool {
-        let each = (self.ranks - 1) / n.max(1);
-        (self.rank, self.ranks) = (self.rank + 1 + index * each, each);
+    /// Takes its share, number `index` of `n`, of its parent's ranks; `turn` as in [`share_of_ranks`]. False: there are
+    /// not enough.
+    pub fn take_ranks(&mut self, index: u32, n: u32, turn: Option<u32>) -> bool {
+        let (first, each) = share_of_ranks(self.ranks, n, turn);
+        (self.rank, self.ranks) = (self.rank + first + index * each, each);
         each > 0
     }
 

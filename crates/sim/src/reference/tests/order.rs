@@ -369,3 +369,24 @@ fn large_fan_outs_have_ranks_or_are_refused() {
         "{said:?}"
     );
 }
+
+/// Branches that a fan-out left behind come before those of the next one where both are in one queue at one instant,
+/// in both engines.
+#[test]
+fn branches_left_behind_keep_their_ranks() {
+    for rate in 60..120 {
+        let source = format!(
+            r#"
+def e(m):
+    return dist.rounded(dist.exponential(m * ms), 1 * ms)
+
+a = queue(delay(e(2), server("a")), 2, on_cancel = "skip")
+b = queue(concurrent(e(3), cores = 2), 3, on_cancel = "finish")
+both = fanout([a, b, a], need = 1)
+root = sequence([both, delay(1 * ms, server()), lb.zuul([a, both], decay = 40 * ms), both])
+scenario("s", root, traffic.poisson(rate = {rate}), requests = 400)
+"#
+        );
+        super::engine::agree(&super::plan(&source), &source);
+    }
+}
