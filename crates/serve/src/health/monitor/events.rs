@@ -7,7 +7,6 @@ use crate::metrics::now_unix_ms;
 use std::collections::{BTreeMap, VecDeque};
 use weir_policy::TargetId;
 use weir_policy::eligibility::Reason;
-use weir_policy::health::Health;
 
 /// The most events that are kept (`docs/spec/operating.md#changes-of-state`).
 const MOST: usize = 100;
@@ -85,12 +84,6 @@ impl Events {
     pub fn all(&self) -> Vec<Event> {
         self.0.iter().cloned().collect()
     }
-}
-
-/// The pasts of targets of which nothing is known yet.
-pub(super) fn pasts(health: &Health) -> Vec<TargetPast> {
-    let past = |target| TargetPast { was_eligible: health.is_eligible(target), ..TargetPast::default() };
-    TargetId::all(health.len()).map(past).collect()
 }
 
 impl Monitored {

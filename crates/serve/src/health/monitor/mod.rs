@@ -128,10 +128,13 @@ impl Monitor {
         *self.graph.borrow_mut() = graph.clone();
         self.heed_overrides();
         // Loops get it with the generation: until then their targets are those of the one before.
-        self.settle(true, |_, _| {});
+        let mut changed: BTreeMap<Id, Snapshot> = self.settle(true, |_, _| {}).into_iter().collect();
         self.notify();
-        let seen = |lb: &Monitored| Some((lb.id, graph.lb(lb.id)?.follow_first(Snapshot::new(&lb.health))));
-        self.lbs.borrow().iter().filter_map(seen).collect()
+        let mut seen = |lb: &Monitored| {
+            let health = changed.remove(&lb.id).unwrap_or_else(|| Snapshot::new(&lb.health));
+            Some((lb.id, graph.lb(lb.id)?.follow_first(health)))
+        };
+        self.lbs.borrow().iter().filter_map(&mut seen).collect()
     }
 
     /// Sets a target by hand; or revokes that.
@@ -409,9 +412,9 @@ fn monitored(graph: &Graph, token: u64, before: &mut BTreeMap<Id, Monitored>, no
         Some(match before.remove(&own.id) {
             Some(old) => Monitored::after(old, own, lb, graph, token, now_ns),
             None => {
-                let health = graph.blueprint.health(own.node, lb);
-                let pasts = events::pasts(&health);
-                Monitored::new(own, lb, graph, token, health, pasts)
+                let mut new = Monitored::new(own, lb, graph, token, graph.blueprint.health(own.node, lb));
+                new.know_all();
+                new
             }
         })
     };
@@ -422,14 +425,8 @@ fn monitored(graph: &Graph, token: u64, before: &mut BTreeMap<Id, Monitored>, no
 }
 
 impl Monitored {
-    fn new(
-        own: &Balancer,
-        lb: &Lb,
-        graph: &Graph,
-        token: u64,
-        health: Health,
-        pasts: Vec<TargetPast>,
-    ) -> Monitored {
+    /// Of targets of which nothing is known yet; [`Monitored::know_all`] follows.
+    fn new(own: &Balancer, lb: &Lb, graph: &Graph, token: u64, health: Health) -> Monitored {
         let (node, blueprint) = (own.node, &graph.blueprint);
         let ends = graph.ends(node);
         let question = |ends: &Ends, check| {
@@ -440,6 +437,7 @@ impl Monitored {
         Monitored {
             node,
             id: own.id,
+            pasts: vec![TargetPast::default(); health.len() as usize],
             health,
             shape: blueprint.shape(node),
             flags: own.state.all_flags(),
@@ -453,7 +451,6 @@ impl Monitored {
                 .unwrap_or_else(|| "a balancer".to_owned()),
             names: blueprint.described(node),
             counts: graph.take_healths(node),
-            pasts,
             label: label(&blueprint.point, node),
             labels: blueprint.labels(node),
         }
@@ -481,8 +478,8 @@ impl Monitored {
         health.change_targets(now_ns, &changes);
         // The caller publishes changes of the set.
         health.take_transitions().for_each(drop);
-        let (pasts, mut counts, mut before) = (events::pasts(&health), old.counts, old.pasts);
-        let mut after = Monitored::new(own, lb, graph, token, health, pasts);
+        let (mut counts, mut before) = (old.counts, old.pasts);
+        let mut after = Monitored::new(own, lb, graph, token, health);
         after.told = Published { version: None, ..old.told };
         // Ejected targets stay out for their remaining time.
         let targets = after.counts.iter_mut().zip(&mut after.pasts);

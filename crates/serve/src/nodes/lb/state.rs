@@ -192,7 +192,8 @@ impl LbState {
         }
         upstream.pass_over_for(shape.pass_over_ns);
         let before = self.flags.replace(flags.clone());
-        for (target, slot) in (0..).map(TargetId).zip(slots.iter()) {
+        let with_loads = if flags.has_loads() || before.has_loads() { &slots[..] } else { &[] };
+        for (target, slot) in (0..).map(TargetId).zip(with_loads) {
             if !flags.has_load_of(&before, target) {
                 let told = slot.told.take();
                 slot.told_since_ns.set(now_ns);

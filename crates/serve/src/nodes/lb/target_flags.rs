@@ -166,6 +166,11 @@ impl TargetFlags {
         self.loads.get(target.index())?.as_deref()
     }
 
+    /// Whether any target's load is kept.
+    pub fn has_loads(&self) -> bool {
+        !self.loads.is_empty()
+    }
+
     /// Whether a target's load is the same object as in another set of flags.
     pub fn has_load_of(&self, other: &TargetFlags, target: TargetId) -> bool {
         let of = |flags: &TargetFlags| flags.loads.get(target.index()).cloned().flatten();
