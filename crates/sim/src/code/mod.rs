@@ -175,6 +175,8 @@ pub(crate) struct Code {
     pub loses: bool,
     /// Whether one retry or fan-out can follow another on one way.
     pub turns: bool,
+    /// Whether branches that a fan-out left behind may still be on their way when their parent sends in others.
+    pub leaves_branches: bool,
     pub guards: GuardTables,
     /// Work that some balancer uses; empty where none does.
     pub known_work: Vec<KnownWork>,

@@ -4,6 +4,7 @@ use crate::code::Code;
 use crate::code::StageId;
 use crate::code::revisits::VisitCounters;
 use crate::compile::blocks::Layout;
+use weir_model::OnCancel;
 use weir_plan::{NodeId, Spec};
 
 /// The choosing nodes that one way from the root can pass more than once.
@@ -24,6 +25,17 @@ impl Layout<'_> {
     /// Whether a request can visit one node after another.
     pub fn has_sequences(&self) -> bool {
         self.reached().any(|(_, spec)| matches!(spec, Spec::Sequence))
+    }
+
+    /// Whether a branch that a fan-out has left behind may still be on its way when its parent sends in others.
+    pub fn leaves_branches(&self) -> bool {
+        let goes_on = |spec: &Spec| match spec {
+            Spec::Queue { on_cancel, .. } | Spec::Concurrent { on_cancel, .. } => {
+                *on_cancel != OnCancel::Stop
+            }
+            _ => false,
+        };
+        self.has_branches() && self.has_sequences() && self.reached().any(|(_, spec)| goes_on(spec))
     }
 }
 

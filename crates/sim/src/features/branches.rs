@@ -58,8 +58,7 @@ impl Engine<'_> {
 
     /// See [`share_of_ranks`].
     fn turn_of_ranks(&mut self, parent: SlotId) -> Option<u32> {
-        let code = self.core.code();
-        (code.goes_on && code.turns).then(|| self.core.states_mut().rows.turns.count(parent))
+        self.core.code().leaves_branches.then(|| self.core.states_mut().rows.turns.count(parent))
     }
 
     /// Marks a branch as an attempt of the hedge where `parent` waits.

@@ -74,7 +74,7 @@ impl Reference<'_> {
 
     /// See [`crate::code::order::share_of_ranks`].
     pub(super) fn turn_of_ranks(&self, slot: SlotId) -> Option<u32> {
-        (self.code.goes_on && self.code.turns).then_some(self.branches.slots[slot.index()].turn)
+        self.code.leaves_branches.then_some(self.branches.slots[slot.index()].turn)
     }
 
     /// A child of `parent` has returned.

@@ -94,6 +94,7 @@ impl<'a> Layout<'a> {
             takes_as_get: true,
             branches: self.has_branches(),
             turns: self.has_sequences(),
+            leaves_branches: self.leaves_branches(),
             ..Code::default()
         }
     }
