@@ -10,6 +10,10 @@ mod count;
 mod naive;
 
 use naive::Naive;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 use weir_policy::config::{
     Balance, Eject, LeastConnArgs, LoopsArgs, MaglevArgs, P2cArgs, PeakEwmaArgs, PrequalArgs, RingHashArgs,
@@ -18,7 +22,7 @@ use weir_policy::config::{
 use weir_policy::health::HealthConfig;
 use weir_policy::prequal::Reading;
 use weir_policy::upstream::UpstreamConfig;
-use weir_policy::{Ask, Balancer, PickOutcome, TargetId, Ticket, Upstream};
+use weir_policy::{Ask, Balancer, PickOutcome, SharedCounts, TargetId, Ticket, Upstream};
 use weir_stats::Key;
 
 /// From a pick to its return on average.
@@ -26,7 +30,9 @@ const HOLD_NS: u64 = 100_000_000;
 /// What one measurement takes, about.
 const BATCH: Duration = Duration::from_millis(6);
 const NUMBERS: [usize; 3] = [10, 250, 10_000];
-const COLUMNS: [&str; 6] = ["naive", "balancer", "upstream", "subset", "eject", "limit"];
+const COLUMNS: [&str; 8] = ["naive", "balancer", "upstream", "subset", "eject", "limit", "process", "lagged"];
+/// How late counts of other loops are in the column `lagged`, ns.
+const LAG_NS: u64 = 10_000_000;
 /// The loops among which the targets are divided in the column `subset`, which is one of them.
 const LOOPS: u32 = 32;
 
@@ -153,9 +159,47 @@ impl<D: Decide> Run for Steady<D> {
     }
 }
 
-fn steady<D: Decide + 'static>(mut decide: D, n: usize) -> Box<dyn Run> {
+fn steady<D: Decide + 'static>(decide: D, n: usize) -> Box<dyn Run> {
+    Box::new(in_steady_state(decide, n))
+}
+
+fn in_steady_state<D: Decide>(mut decide: D, n: usize) -> Steady<D> {
     let open = (0..n as u64).map(|i| decide.pick(Key::new(3).with(i), 0)).collect();
-    Box::new(Steady { decide, open, step: 0, gap: HOLD_NS / n as u64 })
+    Steady { decide, open, step: 0, gap: HOLD_NS / n as u64 }
+}
+
+/// A loop that counts with another one, which decides at the same time on a core of its own.
+struct Beside {
+    own: Steady<Upstream>,
+    runs: Arc<AtomicBool>,
+    other: Thread,
+}
+
+impl Beside {
+    fn new(each: impl Fn() -> Upstream, n: usize) -> Beside {
+        let (own, mut other) = (in_steady_state(each(), n), in_steady_state(each(), n));
+        let runs = Arc::new(AtomicBool::new(false));
+        let told = runs.clone();
+        let other = std::thread::spawn(move || {
+            loop {
+                if told.load(Relaxed) {
+                    other.run(64);
+                } else {
+                    std::thread::park();
+                }
+            }
+        });
+        Beside { own, runs, other: other.thread().clone() }
+    }
+}
+
+impl Run for Beside {
+    fn run(&mut self, steps: u64) {
+        self.runs.store(true, Relaxed);
+        self.other.unpark();
+        self.own.run(steps);
+        self.runs.store(false, Relaxed);
+    }
 }
 
 /// The weight of each target.
@@ -248,6 +292,17 @@ fn cell(balance: &Balance, weights: &[f64], column: &str) -> Option<Box<dyn Run>
             let lb = Bare { lb, measures: balance.traits().measures };
             if probes { steady(Probed::new(lb, |bare| &mut bare.lb, n), n) } else { steady(lb, n) }
         }
+        "process" | "lagged" => {
+            balance.shares_counts().then_some(())?;
+            let (late_ns, counts) =
+                (if column == "lagged" { LAG_NS } else { 0 }, SharedCounts::default().with_room(n));
+            let each = || {
+                let mut lb = Upstream::new(balance, around(column), weights, &names, 0, draw);
+                lb.share_counts(late_ns, counts.clone(), false);
+                lb
+            };
+            Box::new(Beside::new(each, n))
+        }
         _ => {
             let mut lb = Upstream::new(balance, around(column), weights, &names, 0, draw);
             if column == "subset" {
@@ -315,7 +370,7 @@ fn table(n: usize, rounds: usize, only: &str) {
     }
     let own = empty.median();
     println!("{n} targets (ns; the loop's own {own:.1} taken off):\n");
-    println!("| policy | {} | allocations |\n|---|---|---|---|---|---|---|---|", COLUMNS.join(" | "));
+    println!("| policy | {} | allocations |\n|{}", COLUMNS.join(" | "), "---|".repeat(COLUMNS.len() + 2));
     for (name, cells) in &mut rows {
         print!("| {name} |");
         for cell in cells.iter_mut() {

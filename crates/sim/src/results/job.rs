@@ -4,7 +4,7 @@ use crate::account::settle::SettlingPoint;
 use crate::results::replicate::{Program, program};
 use crate::results::run::{Error, Options};
 use std::collections::{HashMap, HashSet};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use weir_model::Traffic;
 use weir_plan::{Plan, Point, Scenario, Window};
 
@@ -15,7 +15,8 @@ pub(crate) struct Job<'a> {
     pub requests: Option<u64>,
     /// How many times as many they are as the file says.
     pub stretch: u64,
-    compiled: OnceLock<Result<Program, String>>,
+    /// While it is needed: that of a large topology takes tens of MiB.
+    compiled: Mutex<Option<Arc<Program>>>,
     /// Where it settles; empty without `window="auto"`, and until that is known.
     pub settled: OnceLock<SettlingPoint>,
 }
@@ -39,23 +40,32 @@ impl Job<'_> {
     }
 
     /// Its code.
-    pub fn program(&self, members: bool, fast: bool) -> Result<&Program, String> {
-        let compiled = self.compiled.get_or_init(|| {
-            program(self.point, self.scenario, members, fast)
-                .map_err(|e| format!("scenario \"{}\": {e}", self.scenario.name))
-        });
-        compiled.as_ref().map_err(Clone::clone)
+    pub fn program(&self, members: bool, fast: bool) -> Result<Arc<Program>, String> {
+        self.compiled_by(|| program(self.point, self.scenario, members, fast))
     }
 
     /// The same for the reference, which notes the request to which each time belongs.
-    pub fn noted_program(&self) -> Result<&Program, String> {
-        let compiled = self.compiled.get_or_init(|| {
-            let mut program = program(self.point, self.scenario, false, false)
-                .map_err(|e| format!("scenario \"{}\": {e}", self.scenario.name))?;
+    pub fn noted_program(&self) -> Result<Arc<Program>, String> {
+        self.compiled_by(|| {
+            let mut program = program(self.point, self.scenario, false, false)?;
             program.tables.iter_mut().for_each(|tables| tables.notes = true);
             Ok(program)
-        });
-        compiled.as_ref().map_err(Clone::clone)
+        })
+    }
+
+    /// Frees its code, which is compiled again if it is needed again.
+    pub fn forget_program(&self) {
+        self.compiled.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// The code; meanwhile other threads wait for it.
+    fn compiled_by(&self, compile: impl FnOnce() -> Result<Program, String>) -> Result<Arc<Program>, String> {
+        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &*compiled {
+            return Ok(known.clone());
+        }
+        let program = compile().map_err(|e| format!("scenario \"{}\": {e}", self.scenario.name))?;
+        Ok(compiled.insert(Arc::new(program)).clone())
     }
 }
 
@@ -113,7 +123,7 @@ pub(crate) fn jobs<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<Job<'a>>
                 scenario,
                 requests,
                 stretch,
-                compiled: OnceLock::new(),
+                compiled: Mutex::default(),
                 settled: OnceLock::new(),
             });
         }

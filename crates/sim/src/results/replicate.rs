@@ -73,7 +73,7 @@ pub(crate) fn replicate(
     stop: &AtomicBool,
     fast: bool,
 ) -> Result<Option<Summary>, Unfinished> {
-    let program = job.program(options.members, fast)?;
+    let program = &*job.program(options.members, fast)?;
     let key = Key::new(options.seed).with(u64::from(options.first) + u64::from(replication));
     let ran = match load_unless(job.scenario, job.requests, key, stop) {
         Some(load) => run_whole(program, settled_load(job, load), key, stop),
@@ -211,7 +211,7 @@ pub(crate) fn series_of(
     replication: u32,
     stop: &AtomicBool,
 ) -> Result<Option<(Series, u64)>, Unfinished> {
-    let program = job.program(options.members, true)?;
+    let program = &*job.program(options.members, true)?;
     let key = Key::new(options.seed).with(u64::from(options.first) + u64::from(replication));
     let Some(load) = load_unless(job.scenario, job.requests, key, stop) else { return Ok(None) };
     let whole = Load { window: load.window.whole(load.requests, load.until_ns), all: true, ..load };

@@ -141,7 +141,7 @@ impl Rerun<'_, '_> {
     fn one(&self, job: usize, replication: usize) -> Result<Option<ReplicationRecord>, String> {
         let job = &self.jobs[job];
         let replication = replication as u32;
-        let program = job.noted_program()?;
+        let program = &*job.noted_program()?;
         let seed = self.options.seed;
         let key = Key::new(seed).with(u64::from(self.options.first) + u64::from(replication));
         let Some(load) = load_unless(job.scenario, job.requests, key, self.stop) else { return Ok(None) };

@@ -145,6 +145,7 @@ impl Sink for Sums<'_> {
         self.events += all.runs.iter().map(|r| r.events).sum::<u64>();
         let mut result = finish(&self.run.jobs[job], self.run, self.wants.each, &all)?;
         result.finished = all.fewer_than(self.replications);
+        self.run.jobs[job].forget_program();
         self.scenarios[job] = Some(result);
         Ok(())
     }
@@ -199,7 +200,7 @@ pub(crate) fn finish(
     if !broken.is_empty() {
         return Err(Error::SelfCheck(broken));
     }
-    let program = job.program(run.options.members, run.fast).map_err(Error::Plan)?;
+    let program = &*job.program(run.options.members, run.fast).map_err(Error::Plan)?;
     let asked = JobOptions {
         requests: job.requests,
         overridden: run.options.requests.is_some(),

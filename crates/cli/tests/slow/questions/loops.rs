@@ -1,4 +1,5 @@
-//! What event loops know of each other (`examples/zuul/loops.star`), beside an independent simulation.
+//! What event loops know of each other (`examples/zuul/loops.star`), and how evenly they load servers where they are
+//! loaded unevenly (`examples/zuul/uneven.star`), beside an independent simulation.
 
 use crate::shared::answers::{ms, run_of};
 use crate::shared::figures::{figure, named};
@@ -37,4 +38,32 @@ pub(super) fn known() -> String {
     };
     let heading = ["what a loop knows", "`least_conn`", "(other)", "`p2c`", "(other)"];
     format!("```\nweir sim {FILE}\n```\n\n{}", table(heading, ROWS.into_iter().map(row).collect()))
+}
+
+const UNEVEN: &str = "examples/zuul/uneven.star";
+
+/// The servers that a loop prefers, how many loops share one, and what the independent simulation has for the variation
+/// of requests per server, which has some noise of its own.
+const SIZES: [(u32, u32, f64); 3] = [(256, 32, 0.06), (32, 4, 0.11), (8, 1, 0.26)];
+
+/// The table. Servers that r loops share, of loads drawn evenly up to 40 % around their mean, differ by 0.4/√(3·r) for that,
+/// on average over all orders of the loads; the one of the file has 5 % less where four share.
+pub(super) fn uneven() -> String {
+    let got = run_of(&[UNEVEN]);
+    let row = |(size, shared, other): (u32, u32, f64)| {
+        let of = |how: &str| {
+            let nodes = named(&got, &format!("{size}, {how}"))["nodes"].clone();
+            let queue = nodes.as_array().and_then(|all| all.iter().find(|node| node["kind"] == "queue"));
+            queue.and_then(|queue| queue["spread"]["cv"]["value"].as_f64()).expect("a spread")
+        };
+        let (even, uneven) = (of("even"), of("uneven"));
+        let by_loops = if size < 256 { 0.4 / f64::from(3 * shared).sqrt() } else { 0.0 };
+        let wanted = even.hypot(by_loops);
+        assert!((uneven / wanted - 1.0).abs() < 0.1, "{size}: {uneven}, by the formula {wanted}");
+        assert!((uneven - other).abs() < 0.03, "{size}: {uneven}, elsewhere {other}");
+        let loops = shared.to_string();
+        [size.to_string(), loops, format!("{even:.3}"), format!("{uneven:.3}"), format!("{other:.2}")]
+    };
+    let heading = ["servers of a loop", "loops of a server", "even", "uneven", "(other)"];
+    format!("```\nweir sim {UNEVEN}\n```\n\n{}", table(heading, SIZES.into_iter().map(row).collect()))
 }

@@ -91,6 +91,7 @@ fn retries() {
 #[ignore = "takes a minute: `cargo xtask ci` runs it as a step of its own"]
 fn what_loops_know() {
     assert_shown("docs/connections.md", "loops", &loops::known());
+    assert_shown("docs/connections.md", "uneven", &loops::uneven());
 }
 
 #[test]
