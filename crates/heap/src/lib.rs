@@ -1,8 +1,10 @@
-//! What the allocator keeps and the process does not need, given back to the system.
+//! What the allocator keeps and the process does not need: given back to the system, or never kept.
 //!
 //! While a reload is adopted two generations are in memory. The C library keeps what the former one leaves, a heap for
-//! each thread, for as long as anything lies behind it. It has a call that gives whole pages back, which Rust's
-//! libraries do not offer: this crate is that call, and the only one of the product with unsafe code.
+//! each thread, for as long as anything lies behind it. It has a call that gives whole pages back. And it takes large
+//! blocks from such heaps too, once one of their size has been freed, where the next scenario of a simulation does not fit
+//! into the gaps: a call keeps them outside. Rust's libraries offer neither: this crate is these calls, and the only one
+//! of the product with unsafe code.
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod system {
@@ -11,6 +13,7 @@ mod system {
     // Safety: the signature is that of malloc.h. It may be called at any time, by any thread, and locks each heap itself.
     unsafe extern "C" {
         pub safe fn malloc_trim(pad: usize) -> c_int;
+        pub safe fn mallopt(param: c_int, value: c_int) -> c_int;
     }
 }
 
@@ -28,4 +31,19 @@ pub fn merge_freed() {
 pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     let _ = system::malloc_trim(0);
+}
+
+/// Blocks of at least so many bytes lie outside of heaps; it is the C library's own first threshold.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const OUTSIDE: std::ffi::c_int = 128 * 1024;
+
+/// From now on each large block lies outside of heaps, so that it goes back whole when it is freed. Does nothing where the
+/// C library has no such call.
+pub fn keep_large_blocks_outside() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        // M_MMAP_THRESHOLD of malloc.h; to set it also ends that the library raises it.
+        const MMAP_THRESHOLD: std::ffi::c_int = -3;
+        let _ = system::mallopt(MMAP_THRESHOLD, OUTSIDE);
+    }
 }

@@ -192,6 +192,12 @@ impl Excerpt {
         // Both are at most `MOST`.
         Excerpt { text, from: from as u32, upto: (from + marked) as u32 }
     }
+
+    /// The same, of which each character is shown as another.
+    #[must_use]
+    pub fn shown_as(self, show: impl FnOnce(&str) -> String) -> Excerpt {
+        Excerpt { text: show(&self.text), ..self }
+    }
 }
 
 #[cfg(test)]

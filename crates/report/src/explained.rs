@@ -7,8 +7,8 @@ use serde::ser::{SerializeMap, Serializer};
 use std::collections::BTreeMap;
 use weir_policy::history::StageKind;
 use weir_sim::{
-    ConnectionsOverTime, FleetOverTime, LatencyOverTime, Mark, PoolOverTime, QueueOverTime, Series, TimePart,
-    Typical, UpOverTime,
+    ConnectionsOverTime, FleetOverTime, LatencyOverTime, Mark, PoolOverTime, QueueOverTime, Series,
+    SubsetsOverTime, TimePart, Typical, UpOverTime,
 };
 
 /// The explanation in words.
@@ -126,6 +126,10 @@ impl Serialize for OverTime<'_> {
             let rows = s.connections.iter().map(ConnectionsRow::new).collect::<Vec<_>>();
             map.serialize_entry("connections", &rows)?;
         }
+        if !s.subsets.is_empty() {
+            let rows = s.subsets.iter().map(SubsetsRow::new).collect::<Vec<_>>();
+            map.serialize_entry("subsets", &rows)?;
+        }
         map.serialize_entry("marks", &s.marks.iter().map(MarkRow::new).collect::<Vec<_>>())?;
         map.end()
     }
@@ -193,6 +197,22 @@ struct ConnectionsRow<'a> {
 impl ConnectionsRow<'_> {
     fn new(of: &ConnectionsOverTime) -> ConnectionsRow<'_> {
         ConnectionsRow { site: &of.place, open: &of.open, opened_per_s: &of.opened_per_s }
+    }
+}
+
+#[derive(Serialize)]
+struct SubsetsRow<'a> {
+    site: &'a str,
+    count: &'a [u64],
+    least: &'a [u64],
+    most: &'a [u64],
+    targets: &'a [u64],
+}
+
+impl SubsetsRow<'_> {
+    fn new(of: &SubsetsOverTime) -> SubsetsRow<'_> {
+        let SubsetsOverTime { place, count, least, most, targets } = of;
+        SubsetsRow { site: place, count, least, most, targets }
     }
 }
 

@@ -20,7 +20,7 @@ mod tests;
 
 pub use record::{
     ConnectionsOverTime, FleetOverTime, History, LatencyClass, LatencyOverTime, Mark, PoolOverTime,
-    QueueOverTime, Selection, Series, Stage, TimePart, Typical, UpOverTime,
+    QueueOverTime, Selection, Series, Stage, SubsetsOverTime, TimePart, Typical, UpOverTime,
 };
 pub use results::connections::{CLOSED, Connections};
 pub use results::precision::Precision;

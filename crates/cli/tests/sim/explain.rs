@@ -144,6 +144,31 @@ fn what_typical_requests_consist_of_is_said() {
     );
 }
 
+/// As many targets again divide the subsets: of 400 on 32 loops there are 8 of 50, of 800 there are 16.
+#[test]
+fn subsets_over_time_are_those_of_the_first_balancer() {
+    let scratch = Scratch::new("subsets");
+    let source = r#"
+apps = fleet(400, lambda: server("app", model = 1*ms))
+web = listen("127.0.0.1:0", lb.p2c([apps], subset = subset.loops()), loops = 32)
+scenario("s", web, traffic.constant(every = 1*ms), duration = 1*s, events = [change.join(apps, 400, at = 500*ms)])
+"#;
+    let file = scratch.file("a.star", source);
+    let json = run(&["sim", &file, "--quiet", "--replications", "1", "--explain", "--output", "json"]);
+    let json: Value = serde_json::from_str(json.succeeds()).unwrap();
+    let subsets = json["scenarios"][0]["series"]["subsets"].as_array().expect("there are some");
+    assert_eq!(subsets.len(), 1, "{subsets:?}");
+    let ends = |of: &str| {
+        let all = subsets[0][of].as_array().expect("a number of each part");
+        assert!((100..=200).contains(&all.len()));
+        (all[0].as_u64(), all[all.len() - 1].as_u64())
+    };
+    for (of, before, after) in [("count", 8, 16), ("least", 50, 50), ("most", 50, 50), ("targets", 400, 800)]
+    {
+        assert_eq!(ends(of), (Some(before), Some(after)), "{of}");
+    }
+}
+
 #[test]
 fn what_cannot_be_traced_is_said() {
     let scratch = Scratch::new("untraced");

@@ -40,6 +40,7 @@ fn what_is_predicted_happens() {
         ("examples/timelike/post1.star", "bamboo_4"),
         ("examples/timelike/post2.star", "retry_hold"),
         ("bench/fidelity/policies.star", "p2c"),
+        ("bench/fidelity/policies.star", "zuul"),
         ("bench/fidelity/guards.star", "eject"),
         ("bench/fidelity/loops.star", "four_loops_shared"),
         ("bench/fidelity/transports.star", "http2_tls"),

@@ -7,7 +7,8 @@ use crate::explained::rates;
 use crate::number::plain;
 use std::io::{self, Write};
 use weir_sim::{
-    ConnectionsOverTime, FleetOverTime, LatencyOverTime, PoolOverTime, Series as OverTime, UpOverTime,
+    ConnectionsOverTime, FleetOverTime, LatencyOverTime, PoolOverTime, Series as OverTime, SubsetsOverTime,
+    UpOverTime,
 };
 use weir_stats::Estimate;
 
@@ -160,6 +161,7 @@ pub(super) fn chart_scenario(series: &OverTime, places: &Places<'_>, out: &mut d
         charts.connections(|of| &of.opened_per_s),
         out,
     )?;
+    charts.write("Subsets of targets, by site", "", charts.subsets(), out)?;
     for fleet in &series.fleets {
         let heading = format!("Requests per second to a member of {}", fleet.fleet);
         charts.write(&heading, "", charts.band(fleet), out)?;
@@ -246,6 +248,20 @@ impl<'a> ScenarioCharts<'a> {
             (&q.place[..], self.named(&q.place, q.count), q.waiting.clone())
         };
         self.of_sites(queues.iter().map(site).collect())
+    }
+
+    /// How many subsets there are, and how many targets are in the smallest and the largest.
+    fn subsets(&self) -> Vec<TimeLine<'a>> {
+        let floats = |counts: &[u64]| counts.iter().map(|n| Some(*n as f64)).collect::<Vec<_>>();
+        let lines = |of: &'a SubsetsOverTime| {
+            [("subsets", &of.count), ("targets of the smallest", &of.least), ("of the largest", &of.most)]
+                .map(|(what, counts)| (of.place.as_str(), what, floats(counts)))
+        };
+        let all = self.series.subsets.iter().flat_map(lines).take(LINES);
+        let line = |(colour, (place, what, values)): (usize, (&str, &str, Vec<Option<f64>>))| {
+            self.line(format!("{}: {what}", self.places.names().name(place)), colour, values)
+        };
+        all.enumerate().map(line).collect()
     }
 
     /// A line for each site of servers, or of listeners, that has connections.

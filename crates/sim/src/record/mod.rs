@@ -11,6 +11,7 @@ mod fleets;
 pub(crate) mod history;
 mod outages;
 mod series;
+mod subsets;
 mod tracks;
 mod typical;
 
@@ -22,6 +23,8 @@ pub(crate) use fleets::{FleetSample, change_marks};
 pub use history::{History, Selection, Stage};
 pub use outages::Mark;
 pub use series::{PoolOverTime, QueueOverTime, Series, UpOverTime};
+pub(crate) use subsets::SubsetSample;
+pub use subsets::SubsetsOverTime;
 pub use typical::{TimePart, Typical};
 
 pub(crate) use outages::{MOST_CHANGES, OutageSite, marks};

@@ -9,6 +9,7 @@ use super::connections::{ConnectionSample, ConnectionsOverTime};
 use super::ends::{Ends, LatencyClass, LatencyOverTime};
 use super::fleets::{FleetOverTime, FleetSample};
 use super::outages::Mark;
+use super::subsets::{SubsetSample, SubsetsOverTime};
 use crate::code::Code;
 use crate::code::SiteId;
 use weir_plan::Point;
@@ -36,6 +37,8 @@ pub(crate) struct StateSample {
     pub fleets: Vec<FleetSample>,
     /// Of each site that has connections.
     pub connections: Vec<ConnectionSample>,
+    /// Of each balancer site that has subsets.
+    pub subsets: Vec<SubsetSample>,
 }
 
 /// The targets of a site's balancers, all together.
@@ -175,6 +178,8 @@ pub struct Series {
     pub fleets: Vec<FleetOverTime>,
     /// Sites of servers and listeners that have connections.
     pub connections: Vec<ConnectionsOverTime>,
+    /// Balancers with subsets.
+    pub subsets: Vec<SubsetsOverTime>,
     /// When nodes were down and fleets changed, in order.
     pub marks: Vec<Mark>,
 }
@@ -247,6 +252,14 @@ impl Samples {
             let lengths = self.between(|_| 0).map(|part| part.1);
             let samples = self.all.iter().map(|look| look.connections[index]).zip(lengths);
             series.connections.push(ConnectionsOverTime::new(place(*site), samples));
+        }
+        for (index, first) in self.all.first().map_or(&[][..], |look| &look.subsets).iter().enumerate() {
+            // Of a site with several stages the first counts.
+            if series.subsets.iter().any(|of| of.place == place(first.site)) {
+                continue;
+            }
+            let samples = self.all.iter().map(|look| look.subsets[index]);
+            series.subsets.push(SubsetsOverTime::new(place(first.site), samples));
         }
         series
     }

@@ -1,18 +1,18 @@
 //! Samples of the inner state, at equal distances in time, and the timelines of what fails: the input of a recorder's
 //! series.
 
-use super::build::{Act, FaultSite};
+use super::build::{Act, FaultSite, Node};
 use super::recorder::Recorder;
 use super::run::Reference;
 use crate::code::{MemberId, Stage};
 use crate::record::{
-    ConnectionSample, FleetSample, MOST_CHANGES, Mark, OutageSite, PoolSample, StateSample, change_marks,
-    marks,
+    ConnectionSample, FleetSample, MOST_CHANGES, Mark, OutageSite, PoolSample, StateSample, SubsetSample,
+    change_marks, marks,
 };
 use weir_model::connections::Count;
 use weir_model::faulty::Faulty;
 use weir_plan::{Mode, Point};
-use weir_policy::TargetId;
+use weir_policy::{SubsetSizes, TargetId};
 
 /// The timeline of a member, and when the member is there, ns.
 struct FaultLine {
@@ -131,6 +131,7 @@ impl Reference<'_> {
             pools,
             fleets: fleets.collect(),
             connections,
+            subsets: self.subsets(),
         };
         if let Some(recorder) = &mut self.branches.recorder
             && let Some(series) = &mut recorder.tracks.series
@@ -157,6 +158,18 @@ impl Reference<'_> {
             pools.push(pool);
         }
         pools
+    }
+
+    /// The subsets of the first balancer of each site that has them.
+    fn subsets(&self) -> Vec<SubsetSample> {
+        let sample = |(stage, node): (usize, &Node)| {
+            let Act::Balance { lb } = node.act else { return None };
+            let first = &self.balancers.iter().find(|balancer| balancer.lb == lb)?.upstream;
+            let SubsetSizes { count, least, most } = first.subsets()?.sizes();
+            let site = self.code.stages[stage].site;
+            Some(SubsetSample { site, count, least, most, targets: first.health().count().0 })
+        };
+        self.tables.nodes.iter().enumerate().filter_map(sample).collect()
     }
 }
 

@@ -5,8 +5,6 @@
 //! is shown the keyword is put back. What is left alone: `load("file.star", ...)` itself, strings and comments, the
 //! parameters of a `def`, and the calls of `dict` and `struct`, whose keys are names of the file's own.
 
-use std::borrow::Cow;
-
 /// The keyword that is an argument's name.
 const KEYWORD: &str = "load";
 /// What the parser reads in its place; as long as that.
@@ -24,12 +22,9 @@ pub(crate) fn readable(text: &str) -> String {
     out
 }
 
-/// A line of the text as its author wrote it.
-pub(crate) fn as_written(line: &str) -> Cow<'_, str> {
-    match line.contains(STAND_IN) {
-        true => Cow::Owned(line.replace(STAND_IN, KEYWORD)),
-        false => Cow::Borrowed(line),
-    }
+/// A part of the text as its author wrote it.
+pub(crate) fn as_written(part: &str) -> String {
+    part.replace(STAND_IN, KEYWORD)
 }
 
 /// The name of an argument as its author wrote it.

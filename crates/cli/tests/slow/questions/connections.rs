@@ -84,6 +84,16 @@ pub(super) fn week() -> String {
     let of = |figure: &str, i: usize| servers[figure][i].as_f64().expect("a number");
     let mean = |all: Vec<f64>| all.iter().sum::<f64>() / all.len().max(1) as f64;
     let most = |all: Vec<f64>| all.into_iter().fold(0.0, f64::max);
+    // Twice as many subsets where more than four of a hundred targets each are needed.
+    let subsets = &series["subsets"][0];
+    let number = |of: &str, i: usize| subsets[of][i].as_u64().expect("a number");
+    let parts = subsets["count"].as_array().map_or(0, Vec::len);
+    let seen: Vec<(u64, u64)> = (0..parts).map(|i| (number("count", i), number("targets", i))).collect();
+    assert!(
+        seen.iter().any(|(count, _)| *count == 4) && seen.iter().any(|(count, _)| *count == 8),
+        "{seen:?}"
+    );
+    assert!(seen.iter().all(|(count, targets)| *targets <= 400 || *count == 8), "{seen:?}");
     let rates = requests_per_s(series, "apps");
     let spread = |i: usize| widest(rates, i);
     let [tuesday, thursday] = [1.0, 3.0].map(|day| {
