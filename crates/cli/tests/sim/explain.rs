@@ -151,7 +151,7 @@ fn subsets_over_time_are_those_of_the_first_balancer() {
     let source = r#"
 apps = fleet(400, lambda: server("app", model = 1*ms))
 web = listen("127.0.0.1:0", lb.p2c([apps], subset = subset.loops()), loops = 32)
-scenario("s", web, traffic.constant(every = 1*ms), duration = 1*s, events = [change.join(apps, 400, at = 500*ms)])
+scenario("s", web, traffic.constant(every = 1*ms), duration = 1*s, events = [change.join(apps, at = 500*ms, k = 400)])
 "#;
     let file = scratch.file("a.star", source);
     let json = run(&["sim", &file, "--quiet", "--replications", "1", "--explain", "--output", "json"]);
