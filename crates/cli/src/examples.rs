@@ -40,6 +40,7 @@ pub(crate) const ALL: &[Example] = &[
     example!("hops"),
     example!("rolling"),
     example!("zuul/loops"),
+    example!("zuul/uneven"),
     example!("zuul/fleet"),
     example!("zuul/week"),
     example!(
