@@ -247,21 +247,33 @@ impl Samples {
             });
         }
         series.fleets = self.fleets(code);
+        series.connections = self.connections(code, &place);
+        series.subsets = self.subsets(&place);
+        series
+    }
+
+    /// The connections of each site that has any.
+    fn connections(&self, code: &Code, place: &impl Fn(SiteId) -> String) -> Vec<ConnectionsOverTime> {
         let sites = code.connections.as_ref().map_or(&[][..], |connections| &connections.sites_of_groups);
-        for (index, site) in sites.iter().enumerate() {
+        let over_time = sites.iter().enumerate().map(|(index, site)| {
             let lengths = self.between(|_| 0).map(|part| part.1);
             let samples = self.all.iter().map(|look| look.connections[index]).zip(lengths);
-            series.connections.push(ConnectionsOverTime::new(place(*site), samples));
-        }
+            ConnectionsOverTime::new(place(*site), samples)
+        });
+        over_time.collect()
+    }
+
+    /// The subsets of each site that has any: of its first stage, if there are several.
+    fn subsets(&self, place: &impl Fn(SiteId) -> String) -> Vec<SubsetsOverTime> {
+        let mut all: Vec<SubsetsOverTime> = Vec::new();
         for (index, first) in self.all.first().map_or(&[][..], |look| &look.subsets).iter().enumerate() {
-            // Of a site with several stages the first counts.
-            if series.subsets.iter().any(|of| of.place == place(first.site)) {
-                continue;
+            let place = place(first.site);
+            if all.iter().all(|of| of.place != place) {
+                let samples = self.all.iter().map(|look| look.subsets[index]);
+                all.push(SubsetsOverTime::new(place, samples));
             }
-            let samples = self.all.iter().map(|look| look.subsets[index]);
-            series.subsets.push(SubsetsOverTime::new(place(first.site), samples));
         }
-        series
+        all
     }
 
     /// The fleets of the scenario.
