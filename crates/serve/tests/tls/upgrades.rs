@@ -367,7 +367,7 @@ fn where_only_http_2_is_spoken_an_upgrade_is_501() {
 fn limits_checks_and_cookies_hold_for_upgrades() {
     let [a, b] = ["limit-a", "limit-b"].map(|name| Origin::new(name, &["h2", H1], false));
     let nodes = [&a, &b].map(|origin| origin.node(", idle_timeout=60*s"));
-    let health = "health.http(\"/up\", interval=20*ms, rise=1, fall=1, initial=\"down\")";
+    let health = "health.http(\"/up\", interval=500*ms, rise=1, fall=1, initial=\"down\")";
     let [first, second] = &nodes;
     let served = serve(&format!(
         "listen(\"127.0.0.1:0\", lb.round_robin([{first}, {}], sticky=\"srv\", max_connections=1, health={health}))",
