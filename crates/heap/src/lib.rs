@@ -33,7 +33,7 @@ pub fn give_back() {
     let _ = system::malloc_trim(0);
 }
 
-/// Blocks of at least so many bytes lie outside of heaps; it is the C library's own first threshold.
+/// Blocks of this size and more lie outside of heaps, bytes: the C library's first threshold.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const OUTSIDE: std::ffi::c_int = 128 * 1024;
 

@@ -63,7 +63,7 @@ pub(crate) fn share_of_ranks(ranks: u32, n: u32, turn: Option<u32>) -> (u32, u32
     let Some(turn) = turn else { return (1, all / n) };
     let left = all.checked_shr(turn).unwrap_or(0);
     match left.div_ceil(2) / n {
-        // So many have gone before that ranks are given again, which only matters while those are still on their way.
+        // The ranks do not suffice for more: they are given again, which matters only while the former are on their way.
         0 => (1, all / n),
         each => (1 + all - left, each),
     }
