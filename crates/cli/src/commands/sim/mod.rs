@@ -27,7 +27,7 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     if args.laboratory.watch {
         return watch::run(args);
     }
-    // Scenarios of one file differ in size, and what one leaves would not fit the next: 444 MB instead of 386 for the four
+    // Scenarios of one file differ in size, and what one leaves would not fit the next: 444 MB instead of 408 for the four
     // of `examples/zuul/fleet.star`.
     weir_heap::keep_large_blocks_outside();
     let at_once = interrupt::at_once();
