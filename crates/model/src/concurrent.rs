@@ -2,7 +2,8 @@
 //!
 //! - In virtual time: the simulator passes tickets with their work, asks when the first ends, and looks again then.
 //!   With m requests sharing, each progresses at rate min(1, cores/m) / (1 + contention·(m-1) + coherency·m·(m-1)):
-//!   the Universal Scalability Law (Gunther 1993) per request. Beyond `threads`, requests wait in order of arrival.
+//!   the Universal Scalability Law (Gunther 1993) per request. Beyond `threads`, requests wait in order of
+//!   arrival; the work for a new connection takes no thread.
 //!   In the proxy: built-in servers do the same with real requests.
 //! - Draws: nothing; the work comes with the request.
 //!
@@ -46,21 +47,26 @@ impl Law {
 
     /// The share of a core's full speed at which each request progresses with this number inside or waiting.
     pub fn rate(&self, sharing: u32) -> f64 {
-        let m = f64::from(sharing.clamp(1, self.threads));
+        self.rate_of(sharing.min(self.threads))
+    }
+
+    /// The same with this number at work.
+    fn rate_of(&self, at_work: u32) -> f64 {
+        let m = f64::from(at_work.max(1));
         let share = if m > self.cores { self.cores / m } else { 1.0 };
         share / (1.0 + self.contention * (m - 1.0) + self.coherency * m * (m - 1.0))
     }
 
-    /// Cores at work with this number of requests inside or waiting.
-    pub fn busy_cores(&self, sharing: u32) -> f64 {
-        f64::from(sharing.min(self.threads)).min(self.cores)
+    /// Cores at work with this number inside.
+    pub fn busy_cores(&self, inside: u32) -> f64 {
+        f64::from(inside).min(self.cores)
     }
 
     /// The rate in 2^-48. Rounded up, so that work which by the formula ends on a nanosecond does not end a whole one
     /// later; at least 1, so that any number of requests makes progress.
     fn work_out(&self, m: u32) -> u64 {
         const ONE: f64 = (1u64 << DIGITS) as f64;
-        ((self.rate(m) * ONE).ceil() as u64).clamp(1, 1 << DIGITS)
+        ((self.rate_of(m) * ONE).ceil() as u64).clamp(1, 1 << DIGITS)
     }
 
     #[inline]
@@ -85,6 +91,19 @@ struct Job {
     at: u32,
     /// The work given on arrival; 0 once it is done.
     work_ns: u64,
+    /// Whether it takes no thread.
+    is_threadless: bool,
+}
+
+const NO_JOB: Job = Job { at: NOBODY, work_ns: 0, is_threadless: false };
+
+impl Jobs {
+    fn add(&mut self, ticket: u32, job: Job) {
+        if ticket as usize >= self.of.len() {
+            self.of.resize(ticket as usize + 1, NO_JOB);
+        }
+        self.of[ticket as usize] = job;
+    }
 }
 
 /// A ticket that is being worked on.
@@ -105,6 +124,8 @@ pub struct Concurrent {
     open: Vec<Open>,
     /// Done, but still inside.
     done: u32,
+    /// Of those inside, how many take no thread.
+    threadless: u32,
     line: Line,
 }
 
@@ -123,17 +144,29 @@ impl Concurrent {
 
     /// Adds a ticket with its work. Times must not go back.
     pub fn enter(&mut self, law: &Law, jobs: &mut Jobs, now_ns: u64, ticket: u32, work_ns: u64) -> Entry {
-        if ticket as usize >= jobs.of.len() {
-            jobs.of.resize(ticket as usize + 1, Job { at: NOBODY, work_ns: 0 });
-        }
-        jobs.of[ticket as usize] = Job { at: NOBODY, work_ns };
-        if self.inside() >= law.threads {
+        jobs.add(ticket, Job { work_ns, ..NO_JOB });
+        if self.inside() - self.threadless >= law.threads {
             self.line.join(&mut jobs.links, ticket);
             return Entry::Waits;
         }
         self.advance(law, now_ns);
         self.begin(jobs, ticket);
         Entry::Inside
+    }
+
+    /// Adds a ticket that shares the cores at once and takes no thread, as the work for a new connection does.
+    pub fn enter_without_thread(
+        &mut self,
+        law: &Law,
+        jobs: &mut Jobs,
+        now_ns: u64,
+        ticket: u32,
+        work_ns: u64,
+    ) {
+        jobs.add(ticket, Job { work_ns, is_threadless: true, ..NO_JOB });
+        self.advance(law, now_ns);
+        self.threadless += 1;
+        self.begin(jobs, ticket);
     }
 
     /// When the first ticket inside ends if nothing changes until then; those named by [`Concurrent::done`] are done
@@ -184,6 +217,10 @@ impl Concurrent {
                 assert_eq!(self.open[at as usize].ticket, ticket, "one leaves that is not here");
                 self.take_out(jobs, at as usize);
             }
+        }
+        if jobs.of[ticket as usize].is_threadless {
+            self.threadless -= 1;
+            return None;
         }
         let next = self.line.first(&mut jobs.links)?;
         self.begin(jobs, next);

@@ -181,7 +181,6 @@ fn cores_and_threads() {
         [1.0, 1.0, 0.5, 0.25, 0.25]
     );
     assert_eq!([0, 3, 4, 9, 99].map(|n| law.busy_cores(n)), [0.0, 3.0, 4.0, 4.0, 4.0]);
-    assert_eq!(Law::new(8.0, 0.0, 0.0, Some(2)).busy_cores(5), 2.0);
     assert_eq!(Law::new(0.5, 0.0, 0.0, None).rate(1), 0.5);
     for n in [4, 16, 40] {
         assert!((throughput(&law, n, 100.0) / 400.0 - 1.0).abs() < 0.01);
@@ -245,4 +244,32 @@ fn a_great_crowd_is_cut_off_in_any_order() {
     }
     assert_eq!((out.len() as u32, server.inside()), (n / 2, 0));
     assert!(out.iter().all(|t| t % 2 == 1));
+}
+
+/// One thread and two cores: a connection's work shares the cores with the request that has the thread, and lets nobody in.
+#[test]
+fn work_without_a_thread_shares_the_cores_only() {
+    let (law, mut jobs, mut server) =
+        (Law::new(2.0, 0.0, 0.0, Some(1)), Jobs::default(), Concurrent::default());
+    assert_eq!(server.enter(&law, &mut jobs, 0, 0, 100), Entry::Inside);
+    server.enter_without_thread(&law, &mut jobs, 0, 1, 100);
+    server.enter_without_thread(&law, &mut jobs, 0, 2, 60);
+    server.enter_without_thread(&law, &mut jobs, 0, 3, 100);
+    assert_eq!(server.enter(&law, &mut jobs, 0, 4, 50), Entry::Waits);
+    assert_eq!((server.inside(), server.waiting(), law.busy_cores(server.inside())), (4, 1, 2.0));
+    // Four share two cores.
+    assert_eq!(server.next_end_ns(&law, &jobs), Some(120));
+    let mut done = Vec::new();
+    server.done(&law, &mut jobs, 120, &mut done);
+    assert_eq!(done, [2]);
+    assert_eq!(server.leave(&law, &mut jobs, 120, 2), None, "it had no thread");
+    // One of them is cut off, and the request that waits gets the thread of the one that leaves.
+    assert_eq!(server.leave(&law, &mut jobs, 120, 3), None);
+    assert_eq!(server.next_end_ns(&law, &jobs), Some(160));
+    done.clear();
+    server.done(&law, &mut jobs, 160, &mut done);
+    assert_eq!(done, [0, 1]);
+    assert_eq!(server.leave(&law, &mut jobs, 160, 0), Some(4));
+    assert_eq!(server.leave(&law, &mut jobs, 160, 1), None);
+    assert_eq!((server.inside(), server.waiting()), (1, 0));
 }

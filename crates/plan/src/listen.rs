@@ -450,10 +450,10 @@ impl Connecting {
         self.connect == Dist::Fixed { ns: 0 } && self.cost_ns == 0
     }
 
-    /// Whether one may not be opened in time.
+    /// Whether one may not be opened in time, or refused: the server's work for it may find a full queue.
     pub fn may_fail(&self) -> bool {
         let in_time = |most: u64| matches!(self.connect, Dist::Fixed { ns } if ns <= most);
-        self.timeout_ns.is_some_and(|most| !in_time(most))
+        self.cost_ns > 0 || self.timeout_ns.is_some_and(|most| !in_time(most))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The tables of connections: which servers they lead to, which instances they lead from, and where they are counted.
 
-use crate::code::{MemberId, SiteId, StageId};
+use crate::code::{MemberId, SiteId, StageId, Target};
 use std::collections::{BTreeMap, BTreeSet};
 use weir_model::connections::{Instance, Server};
 use weir_model::sampler::Sampler;
@@ -40,6 +40,13 @@ pub(crate) struct ConnectionTables {
     pub listeners: Vec<Option<NodeId>>,
     /// By server, the timelines of the processes on the way to it: while one is down no connection is made.
     pub lines_of: Vec<Vec<u32>>,
+    /// Whether any server has work for a new connection; then the queue or the cores where each does that, which are
+    /// entered at that step (in the reference: stage).
+    pub has_costs: bool,
+    pub handshakes: Vec<Option<Target>>,
+    /// The servers that share cores, and the queues, by their nodes.
+    pub cores_of: BTreeMap<NodeId, Target>,
+    pub queues_of: BTreeMap<NodeId, Target>,
     /// By timeline, the servers whose connections end with it.
     pub servers_of: BTreeMap<u32, Vec<u32>>,
     /// By balancer that sees changes, the instances that it belongs to.
@@ -75,6 +82,12 @@ impl ConnectionTables {
     ) -> impl Iterator<Item = (usize, NodeId)> + 'a {
         let own = self.listeners.iter().enumerate();
         own.filter_map(|(at, node)| Some((at, node.filter(|node| nodes.contains(node))?)))
+    }
+
+    /// Where the server of a member does the work for a new connection; `None`: nowhere, it only takes time.
+    pub fn handshake(&self, site: u32, member: MemberId) -> Option<Target> {
+        let has_cost = self.has_costs && self.sites[site as usize].cost_ns > 0;
+        has_cost.then(|| self.handshakes.get(self.server(site, member) as usize).copied().flatten()).flatten()
     }
 
     /// The server of a member at a site.

@@ -2,7 +2,7 @@
 
 use crate::code::changes::ChangeTables;
 use crate::code::connections::{ConnectionSite, ConnectionTables};
-use crate::code::{Code, ColdOp, NOT, Op, SiteId, StageId};
+use crate::code::{Code, ColdOp, MemberId, NOT, Op, SiteId, StageId, Target};
 use crate::compile::blocks::{Draft, Layout, inside};
 use crate::compile::{Compiler, Post};
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,12 +31,22 @@ impl Compiler<'_> {
     }
 }
 
+impl Compiler<'_> {
+    /// Notes that the step that was emitted last enters the queue or the shared cores of these nodes.
+    pub(crate) fn note_entrance(&mut self, draft: &Draft, position: usize, shares: bool) {
+        let pc = self.code.steps.len() as u32 - 1;
+        self.connections.add_entrance(draft, position, pc, shares);
+    }
+}
+
 impl ConnectionTables {
     /// Without servers. Instance 0 is the listener where requests come in, or the scenario where there is none.
-    pub fn new(outermost: Option<NodeId>, loops: u32) -> ConnectionTables {
+    pub fn new(layout: &Layout, outermost: Option<NodeId>, loops: u32) -> ConnectionTables {
+        let has_cost = |spec: &Spec| matches!(spec, Spec::Connection(of) if of.cost_ns > 0);
         ConnectionTables {
             instances: vec![Instance { loops, group: None }],
             listeners: vec![outermost],
+            has_costs: layout.point.specs.iter().any(has_cost),
             ..ConnectionTables::default()
         }
     }
@@ -71,6 +81,29 @@ impl ConnectionTables {
         self.sites.len() as u32 - 1
     }
 
+    /// Notes the step (in the reference: the stage) at which the nodes of a stage are entered, which are queues or share
+    /// cores.
+    pub fn add_entrance(&mut self, draft: &Draft, position: usize, pc: u32, shares: bool) {
+        if self.has_costs {
+            let of = if shares { &mut self.cores_of } else { &mut self.queues_of };
+            let members = (draft.base..).map(MemberId);
+            of.extend(
+                draft.nodes[position]
+                    .iter()
+                    .zip(members)
+                    .map(|(node, member)| (*node, Target { pc, member })),
+            );
+        }
+    }
+
+    /// Where the work for a new connection of a node is done: at the first cores on the way that requests share, else in
+    /// a slot of the first queue.
+    fn place_of_handshake(&self, layout: &Layout, node: NodeId) -> Option<Target> {
+        let first =
+            |of: &BTreeMap<NodeId, Target>| way_from(layout, node).find_map(|at| of.get(&at).copied());
+        first(&self.cores_of).or_else(|| first(&self.queues_of))
+    }
+
     /// Adds listeners behind others; returns the distance from members to instances.
     pub fn add_instances(&mut self, nodes: &[NodeId], loops: u32, base: u32) -> u32 {
         let offset = (self.instances.len() as u32).wrapping_sub(base);
@@ -82,16 +115,13 @@ impl ConnectionTables {
     /// Finds what follows from all nodes; `lines`: the timeline of each node of a process that crashes at events.
     pub fn finish(&mut self, layout: &Layout, code: &Code, lines: &BTreeMap<NodeId, u32>) {
         self.find_groups(layout, code.mask != 0);
-        let on_the_way = |mut at: NodeId| {
-            let mut found = Vec::new();
-            loop {
-                found.extend(lines.get(&at).copied());
-                match inside(layout.point, at) {
-                    Edge::Node(next) => at = next,
-                    Edge::None | Edge::List(_) => return found,
-                }
-            }
+        let on_the_way = |node: NodeId| -> Vec<u32> {
+            way_from(layout, node).filter_map(|at| lines.get(&at).copied()).collect()
         };
+        if self.has_costs {
+            let place = |(node, _): &(NodeId, NodeId)| self.place_of_handshake(layout, *node);
+            self.handshakes = self.nodes.iter().map(place).collect();
+        }
         let crashes = |spec: &Spec| matches!(spec, Spec::Faulty(fault) if fault.mode == Mode::Crash);
         if layout.point.specs.iter().any(crashes) {
             self.lines_of = self.nodes.iter().map(|(node, _)| on_the_way(*node)).collect();
@@ -155,6 +185,15 @@ impl ConnectionTables {
             }
         }
     }
+}
+
+/// A node and those behind it, as far as they are one after another.
+fn way_from<'a>(layout: &'a Layout, node: NodeId) -> impl Iterator<Item = NodeId> + use<'a> {
+    let point = layout.point;
+    std::iter::successors(Some(node), move |at| match inside(point, *at) {
+        Edge::Node(next) => Some(next),
+        Edge::None | Edge::List(_) => None,
+    })
 }
 
 /// The balancers of a listener, or of the scenario before its first one: those that no other listener precedes.

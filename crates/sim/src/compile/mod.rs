@@ -60,7 +60,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     let (scaled, unreached) = (layout.behind(false, is_scaling), layout.leads_to(is_unreachable));
     let (again, loses) = (passed_again(&layout), layout.loses());
     let process_of = process_of(layout.point);
-    let connections = ConnectionTables::new(loops.outermost, loops.first);
+    let connections = ConnectionTables::new(&layout, loops.outermost, loops.first);
     let elsewhere = layout.open_elsewhere();
     let inside = layout.behind(false, |spec| matches!(spec, Spec::Lb(_)));
     let (warm_nodes, probed, checked) = (BTreeMap::new(), probed(&layout), layout.checked());
@@ -425,11 +425,15 @@ impl Compiler<'_> {
             }
             Spec::Queue { concurrency, capacity, timeout_ns, on_cancel } => {
                 let limits = Limits { concurrency: *concurrency, capacity: capacity.unwrap_or(u64::MAX) };
-                Some(Post::Op(self.queue(stage, draft, limits, *timeout_ns, *on_cancel)))
+                let leaves = self.queue(stage, draft, limits, *timeout_ns, *on_cancel);
+                self.note_entrance(draft, position, false);
+                Some(Post::Op(leaves))
             }
             Spec::Concurrent { work, cores, contention, coherency, threads, on_cancel } => {
                 let law = concurrent::Law::new(*cores, *contention, *coherency, *threads);
-                Some(Post::Op(self.share(stage, draft, law, *cores, work, place, *on_cancel)))
+                let leaves = self.share(stage, draft, law, *cores, work, place, *on_cancel);
+                self.note_entrance(draft, position, true);
+                Some(Post::Op(leaves))
             }
             Spec::Rate { rate, key } => self.rate(rate, key.as_ref(), stage, draft),
             Spec::Connection(connecting) => self.connection(stage, connecting, draft, position),

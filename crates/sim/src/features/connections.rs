@@ -1,6 +1,7 @@
 //! Connections to servers: a request takes one where it comes to a server, opens it, or waits for it.
 //!
-//! - In virtual time: what opening takes, by the request that opens; others wait for it by HTTP/2. Which connection is taken,
+//! - In virtual time: what opening takes, by the request that opens, and then the server's work for it
+//!   ([`crate::features::handshakes`]); others wait for it by HTTP/2. Which connection is taken,
 //!   and when each ends, is decided in [`weir_model::connections`].
 //! - Given back when cut off: the connection, which ends by HTTP/1.1; an opening is handed to the next
 //!   request that waits.
@@ -10,7 +11,7 @@ use crate::code::connections::ConnectionSite;
 use crate::code::order::Entry;
 use crate::code::{MemberId, SlotId};
 use crate::engine::{END_OF_TIME, Engine};
-use crate::state::connections::{Connections, NO_CONNECTION, Opening};
+use crate::state::connections::{Connections, NO_CONNECTION, Opening, OpeningPhase};
 use crate::state::request_state::{FLAGS, LINE};
 use weir_model::connections::{Come, ConnId, Pair};
 use weir_policy::Kind;
@@ -43,13 +44,13 @@ impl Engine<'_> {
                 return true;
             }
             Come::Opens => {
-                of.begin(slot, Opening { row, fails: false, sooner_ns: 0, is_over: false });
+                of.begin(slot, Opening::new(row));
                 if self.opens(slot, at, now_ns) {
                     self.finish_opening(slot, at, now_ns);
                     return true;
                 }
             }
-            Come::Waits => of.begin(slot, Opening { row, fails: false, sooner_ns: 0, is_over: false }),
+            Come::Waits => of.begin(slot, Opening::new(row)),
         }
         self.charge(slot, tables.sites[at as usize].stage, member, now_ns.wrapping_neg());
         self.leave_at(slot, (pc as u32 + 1) | LINE, member, depth);
@@ -80,13 +81,13 @@ impl Engine<'_> {
         let Some(tables) = self.core.code().connections.as_deref() else { return true };
         let site = &tables.sites[at as usize];
         let key = self.draw_key(slot, site.key, site.visits);
-        let drawn = Connections::draw(tables, at, key);
+        let drawn = Connections::draw(tables, at, self.core.state(slot).member, key);
         let Some(of) = self.features.connections.as_deref_mut() else { return true };
         if let Some(opening) = of.opening(slot) {
             of.begin(slot, Opening { fails: drawn.fails, sooner_ns: drawn.sooner_ns, ..opening });
         }
         if drawn.takes_ns == 0 {
-            return true;
+            return !self.begin_handshake(slot, at, now_ns);
         }
         let (at_ns, tag) =
             (now_ns.saturating_add(drawn.takes_ns).min(END_OF_TIME), self.core.state(slot).tag);
@@ -95,18 +96,30 @@ impl Engine<'_> {
         false
     }
 
-    /// The time to open a connection is over for the request that opens it, which goes on.
-    pub(crate) fn connection_is_due(&mut self, slot: SlotId, at: u32, member: MemberId, now_ns: u64) {
-        let Some(tables) = self.core.code().connections.as_deref() else { return };
-        let (site, server) = (&tables.sites[at as usize], tables.server(at, member));
-        self.stops_waiting(slot, at, now_ns);
+    /// The time to open a connection is over for the request that opens it, or the server's work for it; false: that work
+    /// begins, and the request waits for it.
+    pub(crate) fn connection_is_due(&mut self, slot: SlotId, at: u32, member: MemberId, now_ns: u64) -> bool {
+        let Some(tables) = self.core.code().connections.as_deref() else { return true };
         let Some(opening) = self.features.connections.as_deref().and_then(|of| of.opening(slot)) else {
-            return;
+            return true;
         };
+        let is_down =
+            opening.phase == OpeningPhase::Broken || self.is_process_down(tables.server(at, member));
+        let is_open = !opening.is_over && !opening.fails && !is_down;
+        if is_open && opening.phase == OpeningPhase::Connects && self.begin_handshake(slot, at, now_ns) {
+            return false;
+        }
+        self.stops_waiting(slot, at, now_ns);
+        self.end_opening(slot, at, opening, is_down, now_ns);
+        true
+    }
+
+    fn end_opening(&mut self, slot: SlotId, at: u32, opening: Opening, is_down: bool, now_ns: u64) {
+        let Some(tables) = self.core.code().connections.as_deref() else { return };
+        let (site, member) = (&tables.sites[at as usize], self.core.state(slot).member);
         if opening.is_over {
             return self.connection_fails(slot, site, member);
         }
-        let is_down = self.is_process_down(server);
         if !opening.fails && !is_down {
             return self.finish_opening(slot, at, now_ns);
         }
@@ -189,7 +202,11 @@ impl Engine<'_> {
         let Some(tables) = self.core.code().connections.as_deref() else { return };
         self.charge(slot, tables.sites[at as usize].stage, member, now_ns);
         let Some(of) = self.features.connections.as_deref_mut() else { return };
-        let Some(Opening { row, .. }) = of.opening(slot) else { return };
+        let Some(Opening { row, phase, .. }) = of.opening(slot) else { return };
+        if let OpeningPhase::Shakes(handshake) = phase {
+            self.break_handshake(handshake, now_ns);
+        }
+        let Some(of) = self.features.connections.as_deref_mut() else { return };
         let Some(next) = of.pools.abandon(row, slot.0).map(SlotId) else { return };
         if self.opens(next, at, now_ns) {
             self.stops_waiting(next, at, now_ns);

@@ -154,6 +154,7 @@ impl Engine<'_> {
 
     /// Kills the processes of a timeline.
     fn crash(&mut self, line: u32, now_ns: u64) {
+        self.break_handshakes_on(line, now_ns);
         if let Some(of) = self.features.connections.as_deref_mut() {
             of.process_ends(self.core.code(), line, now_ns);
         }

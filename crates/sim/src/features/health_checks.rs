@@ -82,6 +82,9 @@ impl Engine<'_> {
 
     /// Runs a check until it must wait.
     pub(crate) fn check_goes_on(&mut self, slot: SlotId, now_ns: u64) {
+        if self.is_handshake(slot) {
+            return self.handshake_goes_on(slot, now_ns);
+        }
         if self.core.state(slot).pc & LINE != 0 && !self.check_leaves_line(slot, now_ns) {
             return;
         }
@@ -277,7 +280,7 @@ impl Engine<'_> {
         self.leave_at(slot, target.pc | CHECK, target.member, depth + 1);
     }
 
-    fn check_enters(
+    pub(crate) fn check_enters(
         &mut self,
         slot: SlotId,
         queue: u32,
@@ -356,7 +359,7 @@ impl Engine<'_> {
         site.is_some_and(|site| self.core.code().guards.sites[site as usize].check_expects.is_empty())
     }
 
-    fn check_sleeps(&mut self, slot: SlotId, now_ns: u64, ns: u64) -> bool {
+    pub(crate) fn check_sleeps(&mut self, slot: SlotId, now_ns: u64, ns: u64) -> bool {
         if ns == 0 {
             return true;
         }

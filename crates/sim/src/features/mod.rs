@@ -9,6 +9,7 @@ pub(crate) mod connections;
 pub(crate) mod fanout;
 pub(crate) mod fault_timelines;
 pub(crate) mod guards;
+pub(crate) mod handshakes;
 pub(crate) mod health_checks;
 pub(crate) mod hedges;
 pub(crate) mod hops;

@@ -90,7 +90,7 @@ impl Engine<'_> {
     }
 
     /// Schedules the next tick of a server, for when it will finish a request.
-    fn look_again(&mut self, index: u32, now_ns: u64) {
+    pub(crate) fn look_again(&mut self, index: u32, now_ns: u64) {
         let (site, member) = self.core.code().servers[index as usize];
         let site = &self.core.code().shares[site as usize];
         let state = &self.features.shares.servers[index as usize].state;

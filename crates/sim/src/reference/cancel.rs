@@ -316,14 +316,14 @@ impl Reference<'_> {
         // A branch in a line gets no further.
         for slot in (0..self.branches.slots.len() as u32).map(SlotId) {
             let branch = &self.branches.slots[slot.index()];
-            if branch.live && branch.phase == Phase::Line {
+            if branch.live && branch.phase == Phase::Line && !branch.shakes_for.is_some() {
                 self.leave_line(slot);
                 self.branches.slots[slot.index()].phase = Phase::Lost;
             }
         }
         for slot in (0..self.branches.slots.len() as u32).map(SlotId) {
             let branch = &mut self.branches.slots[slot.index()];
-            if !branch.live || branch.parent.is_some() {
+            if !branch.live || branch.parent.is_some() || branch.shakes_for.is_some() {
                 continue;
             }
             if branch.wanted {

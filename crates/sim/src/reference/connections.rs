@@ -4,7 +4,7 @@ use super::branch::Phase;
 use super::run::{Flow, Reference, what};
 use crate::code::SlotId;
 use crate::code::order::{Class, Entry, order_key, ranked};
-use crate::state::connections::{Connections, NO_CONNECTION, Opening, breaks_off};
+use crate::state::connections::{Connections, NO_CONNECTION, Opening, OpeningPhase, breaks_off};
 use weir_model::connections::{Come, ConnId, Pair};
 use weir_policy::Kind;
 
@@ -25,7 +25,7 @@ impl Reference<'_> {
                 self.goes_by(slot, NO_CONNECTION);
             }
             come => {
-                of.begin(slot, Opening { row, fails: false, sooner_ns: 0, is_over: false });
+                of.begin(slot, Opening::new(row));
                 let branch = &mut self.branches.slots[slot.index()];
                 (branch.phase, branch.since) = (Phase::Line, self.now_ns);
                 if come == Come::Waits || !self.opens(slot, at) {
@@ -57,13 +57,13 @@ impl Reference<'_> {
         let site = &tables.sites[at as usize];
         let key = super::build::DrawKey { key: site.key, visits: site.visits };
         let key = self.draw(slot, key);
-        let drawn = Connections::draw(tables, at, key);
+        let drawn = Connections::draw(tables, at, self.branches.slots[slot.index()].member, key);
         let Some(of) = self.connections.as_deref_mut() else { return true };
         if let Some(opening) = of.opening(slot) {
             of.begin(slot, Opening { fails: drawn.fails, sooner_ns: drawn.sooner_ns, ..opening });
         }
         if drawn.takes_ns == 0 {
-            return true;
+            return !self.begin_handshake(slot, at);
         }
         let branch = &self.branches.slots[slot.index()];
         let at_ns = self.now_ns.saturating_add(drawn.takes_ns).min(u64::MAX - 1);
@@ -72,15 +72,18 @@ impl Reference<'_> {
         false
     }
 
-    /// The time to open a connection is over for the branch that opens it.
+    /// The time to open a connection is over for the branch that opens it, or the server's work for it.
     pub(super) fn connection_is_due(&mut self, slot: SlotId, at: u32) -> Flow {
         let Some(tables) = self.code.connections.as_deref() else { return Flow::On };
         let server = tables.server(at, self.branches.slots[slot.index()].member);
         let Some(opening) = self.connections.as_deref().and_then(|of| of.opening(slot)) else {
             return Flow::On;
         };
-        let is_down = self.is_process_down(server);
+        let is_down = opening.phase == OpeningPhase::Broken || self.is_process_down(server);
         if !opening.fails && !is_down {
+            if opening.phase == OpeningPhase::Connects && self.begin_handshake(slot, at) {
+                return Flow::Stop;
+            }
             self.finish_opening(slot, at);
             return Flow::On;
         }
@@ -140,7 +143,11 @@ impl Reference<'_> {
     /// A branch is cut off while it opens a connection, or waits for one.
     pub(super) fn connecting_is_cut(&mut self, slot: SlotId, at: u32) {
         let Some(of) = self.connections.as_deref_mut() else { return };
-        let Some(Opening { row, .. }) = of.opening(slot) else { return };
+        let Some(Opening { row, phase, .. }) = of.opening(slot) else { return };
+        if let OpeningPhase::Shakes(handshake) = phase {
+            self.break_handshake(handshake);
+        }
+        let Some(of) = self.connections.as_deref_mut() else { return };
         let Some(next) = of.pools.abandon(row, slot.0).map(SlotId) else { return };
         if self.opens(next, at) {
             self.finish_opening(next, at);
@@ -168,6 +175,7 @@ impl Reference<'_> {
 
     /// A timeline goes down.
     pub(super) fn connections_end(&mut self, line: u32) {
+        self.break_handshakes_on(line);
         if let Some(of) = self.connections.as_deref_mut() {
             of.process_ends(self.code, line, self.now_ns);
         }

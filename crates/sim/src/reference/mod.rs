@@ -21,6 +21,7 @@ mod clients;
 mod connections;
 mod faults;
 mod group;
+mod handshakes;
 mod hedges;
 mod hops;
 mod looks;

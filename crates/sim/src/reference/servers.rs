@@ -265,7 +265,7 @@ impl Reference<'_> {
     }
 
     /// Schedules the next tick of a server, for when it will finish a request.
-    fn look_again(&mut self, index: u32) {
+    pub(super) fn look_again(&mut self, index: u32) {
         let (site, member) = self.tables.server_sites[index as usize];
         let site = &self.tables.servers[site as usize];
         let state = &self.servers[index as usize].state;

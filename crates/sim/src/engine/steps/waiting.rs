@@ -97,7 +97,7 @@ impl Engine<'_> {
     }
 
     /// The longest permitted wait in line has passed: the request returns from the queue, or ends if it went on
-    /// unwanted.
+    /// unwanted. Returns whether it goes no further now.
     fn wait_no_longer(&mut self, slot: SlotId, now_ns: u64) -> bool {
         let state = &self.core.states.slots[slot.index()];
         let (enter, member, selected) = ((state.pc & !LINE) as usize - 1, state.member, state.mask());
@@ -105,8 +105,7 @@ impl Engine<'_> {
             return self.wait_for_target_no_longer(slot, lb, member, now_ns);
         }
         if let Op::Cold(ColdOp::TakeConnection { at }) = self.core.code.steps[enter].op {
-            self.connection_is_due(slot, at, member, now_ns);
-            return false;
+            return !self.connection_is_due(slot, at, member, now_ns);
         }
         let Op::EnterQueue { queue } = self.core.code.steps[enter].op else { return false };
         let site = &self.core.code.queues[queue as usize];

@@ -131,6 +131,8 @@ pub(super) struct Branch {
     pub check: u32,
     /// The probe that it is, rather than a check.
     pub probe: u32,
+    /// The branch for whose connection it is the server's work; [`SlotId::NONE`]: it is not that.
+    pub shakes_for: SlotId,
     /// The innermost hedge of which it is an attempt: the branch that sent it in.
     pub hedge_of: SlotId,
     /// When it was sent in.
@@ -238,6 +240,7 @@ const NEW: Branch = Branch {
     key: None,
     check: NONE,
     probe: NONE,
+    shakes_for: SlotId::NONE,
     hedge_of: SlotId::NONE,
     begun: 0,
     user: NONE,

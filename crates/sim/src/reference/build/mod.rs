@@ -36,7 +36,7 @@ pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Resul
     let kinds =
         Kinds::new(layout.point, scenario).ok_or("there are too many kinds of requests to simulate")?;
     let (process_of, pause_lines) = (process_of(layout.point), BTreeMap::new());
-    let connections = ConnectionTables::new(tables.loops.outermost, tables.loops.first);
+    let connections = ConnectionTables::new(&layout, tables.loops.outermost, tables.loops.first);
     let reports = layout.reports();
     let mut b = Builder {
         layout,
@@ -169,10 +169,12 @@ impl Builder<'_> {
                     self.layout.add_refusals(&mut self.code, stage, draft);
                 }
                 let limits = Limits { concurrency: *concurrency, capacity: capacity.unwrap_or(u64::MAX) };
+                self.connections.add_entrance(draft, position, stage.0, false);
                 self.queue(limits, *timeout_ns, *on_cancel, stage, draft, reports)
             }
             Spec::Concurrent { work, cores, contention, coherency, threads, on_cancel } => {
                 let law = concurrent::Law::new(*cores, *contention, *coherency, *threads);
+                self.connections.add_entrance(draft, position, stage.0, true);
                 let gauge = self.gauge(stage, draft, *cores);
                 let work = Draw { pause, ..self.draw(work, purpose::WORK, place) };
                 self.share(law, work, *on_cancel, gauge, draft, reports)

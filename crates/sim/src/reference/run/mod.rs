@@ -309,6 +309,9 @@ impl<'a> Reference<'a> {
         branch.epoch = branch.epoch.wrapping_add(1);
         let phase = branch.phase;
         self.charge(slot);
+        if self.branches.slots[slot.index()].shakes_for.is_some() {
+            return self.handshake_goes_on(slot, phase);
+        }
         let flow = match phase {
             Phase::Out => {
                 self.work_left.stop(slot);

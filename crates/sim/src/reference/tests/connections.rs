@@ -25,8 +25,9 @@ fn connected(source: &str, seed: u64) -> String {
         ", max_requests = 2",
         ", max_age = 9 * ms, max_requests = 3",
     ]);
+    let cost = d.choose(&["", "", ", connect_cost = 1 * ms", ", connect_cost = 4 * ms"]);
     let helper = format!(
-        "def served(*args, **more):\n    return server(connect = {connect}, protocol = {kind}{kept}{limit}{ends}, *args, **more)\n\n"
+        "def served(*args, **more):\n    return server(connect = {connect}, protocol = {kind}{kept}{limit}{ends}{cost}, *args, **more)\n\n"
     );
     let at = source.find("n0 = ").unwrap_or(source.find("def a_member").unwrap_or(0));
     let at = source[..at].rfind("\n\n").map_or(0, |end| end + 2);
@@ -90,6 +91,50 @@ fn an_opening_is_part_of_the_latency() {
     // One stream: the second opens the next, once the first has its own.
     let one = h2.replace("connect =", "max_streams = 1, connect =");
     Case::new(&[0, 1, 8], &format!("root = {one}\n")).gives(&["7 ok", "8 ok", "5 ok"]);
+}
+
+/// The server's work for a connection shares its cores with its requests, and needs no thread.
+#[test]
+fn what_a_connection_costs_is_work_at_the_cores_of_its_server() {
+    let root = |threads: &str| {
+        format!(
+            "root = server(model = concurrent(5 * ms, cores = 1{threads}), addr = \"10.0.0.1:80\", connect = 0 * s, connect_cost = 2 * ms)\n"
+        )
+    };
+    // The two handshakes share the core until 3 ms. The first request works beside what is left of the second's until 5 ms,
+    // then beside the second request.
+    Case::new(&[0, 1], &root("")).gives(&["13 ok", "13 ok"]);
+    // Or alone, with the one thread.
+    Case::new(&[0, 1], &root(", threads = 1")).gives(&["9 ok", "13 ok"]);
+    // A process that is cold is not slower at it.
+    let cold = "root = server(model = warmup(concurrent(5 * ms, cores = 1), 3.0, requests = 1), addr = \"10.0.0.1:80\", connect = 1 * ms, connect_cost = 2 * ms)\n";
+    Case::new(&[0], cold).gives(&["18 ok"]);
+}
+
+#[test]
+fn what_a_connection_costs_takes_a_slot_where_no_cores_are_shared() {
+    let root = |queue: &str| {
+        format!(
+            "root = server(model = queue(delay(5 * ms, server()), concurrency = 1{queue}), addr = \"10.0.0.1:80\", connect = 0 * s, connect_cost = 2 * ms)\n"
+        )
+    };
+    // The second handshake is in line before the first request.
+    Case::new(&[0, 1], &root("")).gives(&["9 ok", "13 ok"]);
+    Case::new(&[0, 1], &root(", capacity = 0")).gives(&["7 ok", "0 connect_failed"]);
+    Case::new(&[0, 4], &root(", timeout = 1 * ms")).gives(&["7 ok", "1 connect_failed"]);
+    let neither = "root = server(model = delay(5 * ms, server()), addr = \"10.0.0.1:80\", connect = 1 * ms, connect_cost = 2 * ms)\n";
+    Case::new(&[0, 1], neither).gives(&["8 ok", "8 ok"]);
+}
+
+#[test]
+fn a_crash_ends_the_work_for_connections() {
+    let source = "root = lb.random([faulty(dist.fixed(10 * ms), dist.fixed(10 * ms), server(model = concurrent(5 * ms, cores = 1), connect = 0 * s, connect_cost = 4 * ms), mode = \"crash\")])\n";
+    Case::new(&[8, 9, 15, 20], source).gives(&[
+        "2 connect_failed",
+        "1 connect_failed",
+        "0 connect_failed",
+        "9 ok",
+    ]);
 }
 
 #[test]
