@@ -412,7 +412,8 @@ fn monitored(graph: &Graph, token: u64, before: &mut BTreeMap<Id, Monitored>, no
         Some(match before.remove(&own.id) {
             Some(old) => Monitored::after(old, own, lb, graph, token, now_ns),
             None => {
-                let mut new = Monitored::new(own, lb, graph, token, graph.blueprint.health(own.node, lb));
+                let health = graph.blueprint.health(own.node, lb);
+                let mut new = Monitored::new(own, lb, graph, token, health, Vec::new());
                 new.know_all();
                 new
             }
@@ -425,8 +426,16 @@ fn monitored(graph: &Graph, token: u64, before: &mut BTreeMap<Id, Monitored>, no
 }
 
 impl Monitored {
-    /// Of targets of which nothing is known yet; [`Monitored::know_all`] follows.
-    fn new(own: &Balancer, lb: &Lb, graph: &Graph, token: u64, health: Health) -> Monitored {
+    /// Of targets of which no more is known than their pasts; [`Monitored::know_all`] follows.
+    fn new(
+        own: &Balancer,
+        lb: &Lb,
+        graph: &Graph,
+        token: u64,
+        health: Health,
+        mut pasts: Vec<TargetPast>,
+    ) -> Monitored {
+        pasts.resize(health.len() as usize, TargetPast::default());
         let (node, blueprint) = (own.node, &graph.blueprint);
         let ends = graph.ends(node);
         let question = |ends: &Ends, check| {
@@ -437,7 +446,7 @@ impl Monitored {
         Monitored {
             node,
             id: own.id,
-            pasts: vec![TargetPast::default(); health.len() as usize],
+            pasts,
             health,
             shape: blueprint.shape(node),
             flags: own.state.all_flags(),
@@ -478,19 +487,18 @@ impl Monitored {
         health.change_targets(now_ns, &changes);
         // The caller publishes changes of the set.
         health.take_transitions().for_each(drop);
-        let (mut counts, mut before) = (old.counts, old.pasts);
-        let mut after = Monitored::new(own, lb, graph, token, health);
+        let mut counts = old.counts;
+        let mut after = Monitored::new(own, lb, graph, token, health, old.pasts);
         after.told = Published { version: None, ..old.told };
         // Ejected targets stay out for their remaining time.
-        let targets = after.counts.iter_mut().zip(&mut after.pasts);
-        for ((new, past), (was, before)) in targets.zip(counts.iter_mut().zip(&mut before)) {
+        for ((new, past), was) in after.counts.iter_mut().zip(&mut after.pasts).zip(&mut counts) {
             if new.is_same_as(was) {
                 std::mem::swap(new, was);
-                std::mem::swap(past, before);
+            } else {
+                *past = TargetPast::default();
             }
         }
         graph.discard(counts);
-        graph.discard(before);
         after.know_all();
         after
     }
