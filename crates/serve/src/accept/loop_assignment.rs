@@ -4,7 +4,8 @@
 //! A loop passes on what it accepts while it carries more than a quarter and a few more requests than the loop that
 //! carries least ([`crate::threads::load`]): a connection may carry a hundred. With equal loads it compares the
 //! connections of that listener. So with many connections none is moved, and with few the loops differ by a handful at
-//! most.
+//! most. Where a balancer behind the listener has a subset, what a loop carries is what its targets get: there each
+//! connection goes to the loop that has fewest.
 
 use super::connection;
 use crate::threads::admission::Place;

@@ -103,7 +103,7 @@ fn start_bound(
     certificates: Arc<Certificates>,
     mut bound: BoundListeners,
 ) -> Result<Running, Error> {
-    listeners::limit(&bound.confs);
+    listeners::limit(&bound.confs, point);
     let sticky_keys = sticky::keys(point).map_err(Error::StickyKey)?;
     let run = options.paired.clone();
     let root = Root::new(run.as_deref())?;

@@ -19,6 +19,7 @@ use crate::transport::socket_file::SocketFiles;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use weir_http1::Networks;
+use weir_plan::loops::leads_to_subsets;
 use weir_plan::{Http, Listen, LogFormat, Point, Spec, levels, with_inner};
 
 /// The open logs, each once.
@@ -213,9 +214,12 @@ impl BoundListeners {
     }
 }
 
-/// Applies these listeners' limits of clients.
-pub(crate) fn limit(confs: &BTreeMap<usize, Conf>) {
+/// Applies these listeners' limits of clients, and how clients are divided among loops.
+pub(crate) fn limit(confs: &BTreeMap<usize, Conf>, point: &Point) {
+    let have_subsets = leads_to_subsets(point);
     for conf in confs.values() {
+        let has_subsets = have_subsets.get(conf.node as usize).copied().unwrap_or_default();
+        conf.admission.clients.divide_evenly(has_subsets);
         let http = &conf.listen.http;
         let own = http.max_clients.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
         conf.admission.clients.limit_to(own.unwrap_or(usize::MAX), http.max_clients_per_address);

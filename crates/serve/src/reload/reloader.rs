@@ -309,7 +309,7 @@ impl Reloader {
         };
         let (generation, bound) = self.prepare(&before, &previous, next)?;
         // Nothing fails from here on.
-        listeners::limit(&generation.confs);
+        listeners::limit(&generation.confs, &generation.blueprint.point);
         self.process.files.take(&bound.files);
         let number = generation.blueprint.generation;
         let is_same = lock(&self.config).plan == plan;

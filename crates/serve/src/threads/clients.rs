@@ -57,6 +57,8 @@ struct Inner {
     /// The same for each loop of the listener.
     on_loop: Vec<AtomicUsize>,
     most: AtomicUsize,
+    /// Whether loops are to have as many of them as each other.
+    is_even: AtomicBool,
     /// The limit per address; the greatest number: none.
     most_each: AtomicUsize,
     /// By address, if that is limited. Locked once when a connection is accepted and once when it ends, never for a
@@ -81,6 +83,7 @@ impl Clients {
             connected: AtomicUsize::new(0),
             on_loop,
             most: AtomicUsize::new(most),
+            is_even: AtomicBool::new(false),
             most_each: AtomicUsize::new(NOT_LIMITED),
             each: Mutex::default(),
             said: Default::default(),
@@ -94,6 +97,12 @@ impl Clients {
         let most_each = most_each.map_or(NOT_LIMITED, |n| usize::try_from(n).unwrap_or(NOT_LIMITED));
         self.0.most.store(most, Ordering::Relaxed);
         self.0.most_each.store(most_each, Ordering::Relaxed);
+    }
+
+    /// Whether loops are to have as many clients as each other: where targets are divided among loops, some get as much more
+    /// as their loops carry.
+    pub fn divide_evenly(&self, is_even: bool) {
+        self.0.is_even.store(is_even, Ordering::Relaxed);
     }
 
     fn most_each(&self) -> Option<usize> {
@@ -112,7 +121,12 @@ impl Clients {
             return idlest;
         }
         let fewest = loops.filter(|on| !is_more(carries(*on), mine)).min_by_key(|on| has(*on));
-        fewest.filter(|fewest| is_more(has(me), has(*fewest))).unwrap_or(me)
+        let is_even = self.0.is_even.load(Ordering::Relaxed);
+        let has_more = |fewest: usize| match is_even {
+            true => has(me) > has(fewest),
+            false => is_more(has(me), has(fewest)),
+        };
+        fewest.filter(|fewest| has_more(*fewest)).unwrap_or(me)
     }
 
     /// Whether a limit is to be reported, which is once: `each`: that of one address.
@@ -229,6 +243,19 @@ mod tests {
         assert!(loads[1..].iter().all(|n| *n >= 200 && *n <= 260), "{loads:?}");
         held.clear();
         assert!(clients.0.on_loop.iter().all(|n| n.load(Ordering::Relaxed) == 0));
+    }
+
+    #[test]
+    fn loops_with_subsets_have_as_many_clients_as_each_other() {
+        let clients = Clients::new(usize::MAX, None, 8);
+        clients.divide_evenly(true);
+        // As a hash of the system spreads them.
+        let accepted_by = |n: u32| (n.wrapping_mul(0x9E37_79B9) >> 27) as usize % 8;
+        let on = |n| clients.take_place()?.on(None, clients.lightest(accepted_by(n), |_| 0)).ok();
+        let held: Vec<ClientGuard> = (0..64).filter_map(on).collect();
+        let loads: Vec<usize> = clients.0.on_loop.iter().map(|n| n.load(Ordering::Relaxed)).collect();
+        assert_eq!(loads, [8; 8]);
+        drop(held);
     }
 
     #[test]

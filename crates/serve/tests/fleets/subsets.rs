@@ -1,8 +1,9 @@
 //! Loops that prefer a subset of the members (`docs/spec/language.md#subsets`).
 
 use crate::list::{self, Members, api};
-use crate::load::two_loops;
+use crate::load::{Client, two_loops};
 use crate::support::{Origin, RunningBalancer, serve_whole, until};
+use weir_serve::Options;
 
 /// Two subsets of up to three.
 const POLICY: &str = "lb.round_robin(apps, subset = subset.loops(min = 1, max = 3))";
@@ -82,4 +83,23 @@ fn a_loop_without_a_member_of_its_own_uses_the_next_subset() {
     };
     until("the first loop borrows", is_borrowed);
     assert_eq!(subsets(&x, &all), before, "health and weights change no subset");
+}
+
+/// The system spreads connections by a hash: of 16 on four loops it gives each four in one of 68 tries.
+#[test]
+fn each_subset_gets_as_many_requests_as_the_others() {
+    let origins: Vec<Origin> = ["a", "b", "c", "d"].iter().map(|name| Origin::new(name)).collect();
+    let file = Members::new("even");
+    file.list(&origins.iter().collect::<Vec<_>>());
+    let policy = "lb.round_robin(apps, subset = subset.loops(min = 1, max = 2))";
+    // Two subsets of two; four loops, of which two have each.
+    let x = serve_whole(&api(&file, policy), Options { loops: Some(4), ..two_loops() });
+    let mut clients: Vec<Client> = Vec::new();
+    for _ in 0..16 {
+        clients.push(Client::new(x.addr()));
+        // It counts once it is served.
+        clients.last_mut().and_then(Client::get).expect("an answer");
+    }
+    let requests: Vec<u32> = origins.iter().map(Origin::requests).collect();
+    assert_eq!(requests, [4; 4]);
 }
