@@ -233,6 +233,7 @@ pub(crate) fn statistics(s: &ScenarioVerified) -> Table {
             "share" => "share of a server",
             "newcomers" => "share of newcomers",
             "opened" => "connections opened",
+            "open" => "connections open",
             name => name,
         };
         t.row(vec![name.to_owned(), simulated, real, difference, allowed, s.verdict.name().to_owned()]);

@@ -60,8 +60,18 @@ pub enum RunEvent {
         /// Whether the request is measured.
         selected: bool,
     },
-    /// A connection to a server or to a listener behind others was opened, which took this long, ns.
-    ConnectionOpened(u64),
+    /// A connection to a server or to a listener behind others was opened.
+    ConnectionOpened {
+        /// When it was open, ns.
+        at_ns: u64,
+        /// How long that took, ns.
+        took_ns: u64,
+    },
+    /// Such a connection has closed.
+    ConnectionClosed {
+        /// When, ns.
+        at_ns: u64,
+    },
     /// A balancer has ejected this number of targets.
     Ejected(u64),
     /// A timer fired this much later than it was set for, ns.

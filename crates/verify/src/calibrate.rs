@@ -81,8 +81,8 @@ pub fn calibrate(exe: &Path, stop: &Arc<AtomicBool>) -> Result<Calibration, Erro
             client_deciles_ns = deciles;
         }
         late_ns = late_ns.max(real.late_ns.unwrap_or_default());
-        let (n, took_s) = real.opened.unwrap_or_default();
-        (opened, connecting_s) = (opened + n, connecting_s + took_s);
+        let of = real.connections.unwrap_or_default();
+        (opened, connecting_s) = (opened + of.opened, connecting_s + of.connecting_s);
         most_per_s = real.load.rate_per_s.unwrap_or_default();
     }
     let [client_hop_ns, one_ns, busy_ns, far_ns, _] = medians;

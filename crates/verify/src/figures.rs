@@ -23,8 +23,10 @@ pub(crate) struct Figures {
     pub attempts: Option<f64>,
     /// How often balancers ejected a target.
     pub ejections: f64,
-    /// Connections that clients opened, and routers; `None`: that is not known.
-    pub connections: [Option<f64>; 2],
+    /// Connections that clients opened; `None`: that is not known.
+    pub from_clients: Option<f64>,
+    /// Those that routers opened, and that were open when the last request that counts arrived.
+    pub to_servers: Option<[f64; 2]>,
     /// Of all requests that came to a server, the share of each.
     pub shares: BTreeMap<NodeId, f64>,
 }
@@ -49,10 +51,11 @@ impl Figures {
             success: result.success.value,
             attempts: result.attempts_per_request.value,
             ejections: result.ejections as f64,
-            connections: [
-                None,
-                result.connections.as_ref().and_then(|held| held.runs.first()).map(|run| run.0 as f64),
-            ],
+            from_clients: None,
+            to_servers: result.connections.as_ref().and_then(|held| {
+                let (opened, open) = held.runs.first()?;
+                Some([*opened as f64, *open as f64])
+            }),
             shares: shares(servers.iter().map(requests)),
         }
     }
@@ -98,7 +101,8 @@ impl Figures {
             success: per(ok),
             attempts: per(attempts),
             ejections: real.ejections as f64,
-            connections: [Some(real.load.connections as f64), real.opened.map(|(n, _)| n as f64)],
+            from_clients: Some(real.load.connections as f64),
+            to_servers: real.connections.map(|of| [of.opened as f64, of.open as f64]),
             shares: shares(at),
         }
     }
@@ -117,7 +121,10 @@ pub(crate) fn mean(all: &[Figures]) -> Figures {
         success: of(&|f| f.success),
         attempts: of(&|f| f.attempts),
         ejections: of(&|f| Some(f.ejections)).unwrap_or_default(),
-        connections: [of(&|f| f.connections[0]), of(&|f| f.connections[1])],
+        from_clients: of(&|f| f.from_clients),
+        to_servers: of(&|f| f.to_servers.map(|s| s[0]))
+            .zip(of(&|f| f.to_servers.map(|s| s[1])))
+            .map(Into::into),
         shares: servers.map(|server| (*server, share(server))).collect(),
     }
 }

@@ -35,15 +35,16 @@ pub(crate) fn statistics(pairs: &[Pair], newcomers: &[NodeId], tolerances: &Tole
     type Pick = fn(&Figures) -> Option<f64>;
     let latency = |name| Compared { name, unit: Unit::Ratio, is_ms: true, is_count: false };
     let plain = |name, unit| Compared { name, unit, is_ms: false, is_count: false };
-    let opened = Compared { name: "opened", unit: Unit::Ratio, is_ms: false, is_count: true };
-    let picks: [(Compared, Pick); 7] = [
+    let count = |name| Compared { name, unit: Unit::Ratio, is_ms: false, is_count: true };
+    let picks: [(Compared, Pick); 8] = [
         (latency("mean"), |f| f.mean),
         (latency("p50"), |f| f.quantiles[0]),
         (latency("p95"), |f| f.quantiles[2]),
         (latency("p99"), |f| f.quantiles[3]),
         (plain("success", Unit::Points), |f| f.success),
         (plain("attempts", Unit::Ratio), |f| f.attempts),
-        (opened, |f| f.connections[1]),
+        (count("opened"), |f| f.to_servers.map(|[opened, _]| opened)),
+        (count("open"), |f| f.to_servers.map(|[_, open]| open)),
     ];
     let requests = pairs.iter().map(|pair| pair.real.requests).sum();
     let of = |(compared, pick): (Compared, Pick)| {

@@ -67,9 +67,11 @@ pub(crate) struct ChildReport {
     pub sent: Vec<(NodeId, u64)>,
     /// How often its balancers ejected a target.
     pub ejections: u64,
-    /// Connections that it opened to servers and other processes, and how long that took in all, s.
-    pub opened: u64,
+    /// When connections to servers and other processes were open, how long that took in all, s, and when such
+    /// connections closed; ns after the instant 0.
+    pub opened: Vec<u64>,
     pub connecting_s: f64,
+    pub closed: Vec<u64>,
     /// The balancers as they were made.
     pub made: Vec<BalancerCreated>,
     /// All that was done to them: the balancer's node, its loop, the deed.
@@ -85,10 +87,11 @@ impl FromIterator<weir_serve::RunEvent> for ChildReport {
                 weir_serve::RunEvent::RequestSent { server, selected } => {
                     *sent.entry(server).or_default() += u64::from(selected);
                 }
-                weir_serve::RunEvent::ConnectionOpened(ns) => {
-                    told.opened += 1;
-                    told.connecting_s += ns as f64 / 1e9;
+                weir_serve::RunEvent::ConnectionOpened { at_ns, took_ns } => {
+                    told.opened.push(at_ns);
+                    told.connecting_s += took_ns as f64 / 1e9;
                 }
+                weir_serve::RunEvent::ConnectionClosed { at_ns } => told.closed.push(at_ns),
                 weir_serve::RunEvent::Ejected(n) => told.ejections += n,
                 weir_serve::RunEvent::TimerLate(ns) => told.late_ns.push(ns),
                 weir_serve::RunEvent::BalancerCreated(made) => told.made.push(made),

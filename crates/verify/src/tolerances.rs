@@ -18,6 +18,7 @@ impl Default for Tolerances {
             ("success", 0.5),
             ("attempts", 0.03),
             ("opened", 0.05),
+            ("open", 0.05),
             ("share", 2.0),
         ];
         let all = of.map(|(name, tolerance)| (name.to_owned(), tolerance)).into();

@@ -46,11 +46,34 @@ pub(crate) struct RunOutcome {
     pub sent: Vec<(NodeId, u64)>,
     /// How often balancers ejected a target.
     pub ejections: u64,
-    /// Connections that routers opened, and how long that took in all, s; `None`: another proxy does not say.
-    pub opened: Option<(u64, f64)>,
+    /// The connections of routers; `None`: another proxy does not say.
+    pub connections: Option<RouterConnections>,
     /// The router's balancers as they were made, and all that was done to them.
     pub made: Vec<BalancerCreated>,
     pub did: Vec<(NodeId, u32, Operation)>,
+}
+
+/// The connections of routers to servers and other routers in a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct RouterConnections {
+    pub opened: u64,
+    /// How long it took to open them in all, s.
+    pub connecting_s: f64,
+    /// How many were open when the last request that counts arrived.
+    pub open: u64,
+}
+
+impl RouterConnections {
+    fn new(router: &ChildReport, load: &Outcome) -> RouterConnections {
+        let selected = load.rows.iter().filter(|row| row.selected).map(|row| row.intended_ns);
+        let last_ns = selected.max().unwrap_or_default();
+        let until = |times: &[u64]| times.iter().filter(|at| **at <= last_ns).count() as u64;
+        RouterConnections {
+            opened: router.opened.len() as u64,
+            connecting_s: router.connecting_s,
+            open: until(&router.opened).saturating_sub(until(&router.closed)),
+        }
+    }
 }
 
 /// The most that threads may wait for a core: ns per request, and share of the median latency.
@@ -138,7 +161,8 @@ impl Routes {
                     all.ended.extend(told.ended);
                     all.sent.extend(told.sent);
                     all.ejections += told.ejections;
-                    all.opened += told.opened;
+                    all.opened.extend(told.opened);
+                    all.closed.extend(told.closed);
                     all.connecting_s += told.connecting_s;
                     let made = told.made.into_iter();
                     all.made.extend(made.map(|made| BalancerCreated { on_loop: on(made.on_loop), ..made }));
@@ -201,12 +225,12 @@ pub(crate) fn trial(
         waited_share: waited.unwrap_or(0) as f64 / took_ns as f64,
         stolen: stolen.map(|(stolen, all)| stolen as f64 / all.max(1) as f64),
         late_ns: late.quantile(0.9),
+        connections: prepared.against.is_none().then(|| RouterConnections::new(&router, &outcome)),
         load: outcome,
         routed: router.ended,
         served: servers.ended,
         sent: router.sent,
         ejections: router.ejections + servers.ejections,
-        opened: prepared.against.is_none().then_some((router.opened, router.connecting_s)),
         made: router.made,
         did: router.did,
     }))

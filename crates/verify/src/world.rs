@@ -9,7 +9,7 @@ use crate::pairs::{Pair, both_worlds, curve, ejections, mean_ms, statistics, tar
 use crate::prepare::Arrangement;
 use crate::schedule::Schedule;
 use crate::statistics::Verdict;
-use crate::trial::{RunOutcome, trial};
+use crate::trial::{RouterConnections, RunOutcome, trial};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -75,8 +75,8 @@ impl World<'_> {
                     continue;
                 }
                 selected = (selected.0 + simulated.opened, selected.1 + real.load.requests.selected);
-                let (n, took_s) = real.opened.unwrap_or_default();
-                connecting = (connecting.0 + n, connecting.1 + took_s);
+                let RouterConnections { opened, connecting_s, .. } = real.connections.unwrap_or_default();
+                connecting = (connecting.0 + opened, connecting.1 + connecting_s);
                 late.extend(real.late_ns);
                 let real = Figures::real(&real, prepared, scenario.patience_ns.is_some());
                 pairs.push(Pair { simulated: simulated.figures, real });
@@ -152,8 +152,9 @@ impl World<'_> {
         let figures = figures::mean(&turns);
         // Routers behind others open connections to them as well, and of another proxy nothing is known.
         let is_plain = self.prepared.inner().is_empty() && self.prepared.against.is_none();
-        let servers = figures.connections[1].filter(|_| is_plain && !self.prepared.has_cables_back());
-        let figures = Figures { connections: [clients.all.map(|n| n as f64), servers], ..figures };
+        let is_known = is_plain && !self.prepared.has_cables_back();
+        let servers = figures.to_servers.filter(|_| is_known);
+        let figures = Figures { from_clients: clients.all.map(|n| n as f64), to_servers: servers, ..figures };
         Ok(Prediction { figures, opened: clients.selected })
     }
 
@@ -170,9 +171,12 @@ impl World<'_> {
     }
 
     fn connections(&self, pairs: &[Pair], n: u64, took_s: f64) -> Connections {
-        let both = |which: usize| both_worlds(pairs, |figures| figures.connections[which]);
         let server_takes_ms = (n > 0).then(|| took_s * 1e3 / n as f64);
-        Connections { client: both(0), server: both(1), server_takes_ms }
+        Connections {
+            client: both_worlds(pairs, |figures| figures.from_clients),
+            server: both_worlds(pairs, |figures| figures.to_servers.map(|[opened, _]| opened)),
+            server_takes_ms,
+        }
     }
 
     /// One turn of a replication.

@@ -10,7 +10,7 @@ mod to_origin;
 pub(crate) use from_client::{Disposition, RequestBodyError, ResponseHead};
 pub(crate) use to_origin::{
     ConnectionHold, HeadError, HeadKind, Opening, OpeningError, OutgoingRequest, RESPONSE_LIMITS,
-    ResponseBodyError,
+    ResponseBodyError, RunConnection,
 };
 
 use crate::metrics::{LabelValue as _, RequestLimit};

@@ -4,10 +4,9 @@ use super::Server;
 use crate::exchange::abort::Abort;
 use crate::exchange::failure::FailureCause;
 use crate::exchange::{Exchange, Failure};
-use crate::message::ConnectionHold;
+use crate::message::{ConnectionHold, RunConnection};
 use crate::metrics::OriginHandshake;
 use crate::transport::proxy_protocol;
-use crate::verify_run::RunEvent;
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
@@ -61,10 +60,12 @@ impl Server {
                 let own = self.own.as_ref().and_then(|own| own.made(&socket));
                 let took_ns = core.now().saturating_sub(begun_ns);
                 let open = Some(self.target.counts.opens(took_ns));
-                if let Some(run) = &ex.listener().run {
-                    run.report(RunEvent::ConnectionOpened(took_ns));
-                }
-                Ok(Connection { socket, held: ConnectionHold { own, _counted: counted, open } })
+                let run = ex.listener().run.as_ref();
+                let in_run = run.map(|run| RunConnection::opened(run, &ex.core, took_ns));
+                Ok(Connection {
+                    socket,
+                    held: ConnectionHold { own, _counted: counted, open, _in_run: in_run },
+                })
             }
             // This process has run out of a resource: the target is not at fault.
             Some(Err(e)) if is_exhausted(&e) => {
