@@ -240,6 +240,33 @@ fn built_in_servers_are_spoken_to_by_http_2() {
     }
 }
 
+/// A crash ends the connections of a built-in server, and none is made while its process is down: 20 ms lie between a request
+/// and a crash or a repair.
+#[test]
+fn a_crash_ends_connections_in_both_worlds() {
+    let scratch = Scratch::new("verify-crashes");
+    let file = |protocol: &str| {
+        let server = format!("delay(1*ms, server(\"app\", protocol = \"{protocol}\"))");
+        let apps = format!(
+            "pool(3, lambda: faulty(dist.fixed(520*ms), dist.fixed(300*ms), {server}, mode = \"crash\"))"
+        );
+        format!(
+            "scenario(\"{protocol}\", lb.round_robin({apps}), traffic.constant(every = 50*ms), requests = 70, window = \"all\")\n"
+        )
+    };
+    let file = scratch.file("t.star", file("h1") + &file("h2"));
+    let ran = run(&["verify", &file, "--runs", "2", "--output", "json", "--quiet"]);
+    assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.err);
+    let found: Value = serde_json::from_str(&ran.out).expect("JSON");
+    // On a machine that was too busy for every run there is nothing to compare.
+    for scenario in found["scenarios"].as_array().expect("scenarios").iter().filter(|s| s["runs"] != 0) {
+        let of = |world: &str| scenario["connections"]["server"][world]["value"].as_f64();
+        let (simulated, real) = of("simulated").zip(of("real")).expect("openings");
+        assert!(simulated > 9.0, "each crash costs three: {scenario}");
+        assert!((simulated - real).abs() < 1.5, "{simulated} simulated, {real} real: {scenario}");
+    }
+}
+
 /// An origin that answers every request; its address.
 fn origin() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");

@@ -3,6 +3,7 @@
 //! Loops reach them as they reach origins, by HTTP/1.1 or by HTTP/2 (prior knowledge), over one end of a socket pair; the other end is sent here and
 //! served like a client's connection whose requests enter at the root of that server's nodes.
 
+use super::crashes::{CrashingServer, crashing};
 use crate::accept::connection;
 use crate::exchange::NodeId;
 use crate::threads::event_loop::Loop;
@@ -78,7 +79,16 @@ pub(super) async fn run(lp: Rc<Loop>, arrivals: Arrivals) {
     for (root, socket) in listening {
         let Some(key) = lp.graph().map(|graph| graph.blueprint.keys.nodes[root as usize]) else { continue };
         let listener = Rc::new(inside(key, Some(root), &lp.process));
-        if let Ok(socket) = socket.watch(&lp.core.runtime) {
+        let lines = lp.graph().map_or_else(Vec::new, |graph| crashing(&graph, root));
+        let own = match &socket {
+            LoopSocket::Tcp(socket) if !lines.is_empty() => socket.try_clone().ok(),
+            _ => None,
+        };
+        let Ok(socket) = socket.watch(&lp.core.runtime) else { continue };
+        if let Some(own) = own {
+            let server = CrashingServer { listener, socket, own, lines };
+            lp.core.runtime.spawn(server.serve(lp.clone()));
+        } else {
             lp.core.runtime.spawn(accept(lp.clone(), listener, socket));
         }
     }

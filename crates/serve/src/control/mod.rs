@@ -2,6 +2,7 @@
 //! place.
 
 mod built_in;
+mod crashes;
 mod drain;
 mod gather;
 pub(crate) mod hand_over;
