@@ -80,13 +80,13 @@ pub(super) async fn run(lp: Rc<Loop>, arrivals: Arrivals) {
         let Some(key) = lp.graph().map(|graph| graph.blueprint.keys.nodes[root as usize]) else { continue };
         let listener = Rc::new(inside(key, Some(root), &lp.process));
         let lines = lp.graph().map_or_else(Vec::new, |graph| crashing(&graph, root));
-        let own = match &socket {
-            LoopSocket::Tcp(socket) if !lines.is_empty() => socket.try_clone().ok(),
+        let address = match &socket {
+            LoopSocket::Tcp(socket) if !lines.is_empty() => socket.local_addr().ok(),
             _ => None,
         };
         let Ok(socket) = socket.watch(&lp.core.runtime) else { continue };
-        if let Some(own) = own {
-            let server = CrashingServer { listener, socket, own, lines };
+        if let Some(address) = address {
+            let server = CrashingServer { listener, socket: Some(socket), address, lines };
             lp.core.runtime.spawn(server.serve(lp.clone()));
         } else {
             lp.core.runtime.spawn(accept(lp.clone(), listener, socket));

@@ -8,22 +8,23 @@ use crate::nodes::Node;
 use crate::sync::timeline::LocalTimeLine;
 use crate::threads::event_loop::Loop;
 use crate::transport::listener::Listener;
-use crate::transport::listening::ListeningSocket;
+use crate::transport::listening::{ListeningSocket, LoopSocket};
 use crate::transport::session::{Ending, Session};
-use rustix::net::{Shutdown, listen, shutdown};
+use rustix::net::{AddressFamily, SocketType, bind, socket, sockopt};
 use std::future::poll_fn;
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::task::Poll;
 use weir_net::io::timers::has_ended;
 use weir_plan::{Edge, Mode};
 
+/// The time in which answers leave of requests that are inside at a crash, ns.
+const LAST_WORD_NS: u64 = 2_000_000;
+
 /// The pause after a failed accept, ns.
 const PAUSE_NS: u64 = 10_000_000;
-
-/// As many connections may wait to be accepted as in the kernel's default.
-const BACKLOG: i32 = 4096;
 
 /// The timelines of processes that crash, on the only way from a server's root inwards.
 pub(super) fn crashing(graph: &Graph, root: NodeId) -> Vec<Rc<LocalTimeLine>> {
@@ -42,41 +43,58 @@ pub(super) fn crashing(graph: &Graph, root: NodeId) -> Vec<Rc<LocalTimeLine>> {
 /// The socket of a server whose process crashes.
 pub(super) struct CrashingServer {
     pub listener: Rc<Listener>,
-    pub socket: ListeningSocket,
-    /// The same socket, by which it stops listening and begins again at the same port.
-    pub own: TcpListener,
+    /// `None` while the process is down.
+    pub socket: Option<ListeningSocket>,
+    pub address: SocketAddr,
     pub lines: Vec<Rc<LocalTimeLine>>,
 }
 
 impl CrashingServer {
     /// Serves its connections, and ends them at each crash.
-    pub async fn serve(self, lp: Rc<Loop>) {
-        let mut listens = true;
+    pub async fn serve(mut self, lp: Rc<Loop>) {
+        let mut held = None;
         loop {
             let (is_up, flips_ns) = self.state(&lp).await;
-            if is_up != listens && self.listen(is_up).is_err() {
-                return;
+            if is_up && self.socket.is_none() {
+                let socket = TcpListener::bind(self.address);
+                self.socket = socket.and_then(|socket| LoopSocket::Tcp(socket).watch(&lp.core.runtime)).ok();
+                held = None;
+            } else if !is_up && self.socket.take().is_some() {
+                held = hold(self.address).ok();
+                self.end_connections(&lp).await;
             }
-            listens = is_up;
-            if !is_up {
-                let is_own = |session: &Session| Rc::ptr_eq(&session.listener, &self.listener);
-                lp.end_clients(Ending::Now, is_own);
-            }
-            let mut flips = (flips_ns < u64::MAX).then(|| lp.core.timers.sleep_until(flips_ns));
-            let accepts = poll_fn(|cx| {
-                if has_ended(&mut flips, cx) {
-                    return Poll::Ready(true);
-                }
-                while let (true, Poll::Ready(accepted)) = (is_up, self.socket.poll_accept(cx)) {
-                    let Ok(accepted) = accepted else { return Poll::Ready(false) };
-                    connection::begin(&lp, &self.listener, accepted, Box::new(()), None);
-                }
-                Poll::Pending
-            });
-            if !accepts.await {
+            // Without a socket though it is up, it tries again soon.
+            let again_ns = if is_up && self.socket.is_none() { PAUSE_NS } else { u64::MAX };
+            let until_ns = flips_ns.min(lp.core.now().saturating_add(again_ns));
+            if !self.accept_until(&lp, until_ns).await {
                 lp.core.timers.after(PAUSE_NS).await;
             }
         }
+    }
+
+    /// Accepts connections until then; false: that has failed.
+    async fn accept_until(&self, lp: &Rc<Loop>, until_ns: u64) -> bool {
+        let mut ends = (until_ns < u64::MAX).then(|| lp.core.timers.sleep_until(until_ns));
+        poll_fn(|cx| {
+            if has_ended(&mut ends, cx) {
+                return Poll::Ready(true);
+            }
+            let Some(socket) = &self.socket else { return Poll::Pending };
+            while let Poll::Ready(accepted) = socket.poll_accept(cx) {
+                let Ok(accepted) = accepted else { return Poll::Ready(false) };
+                connection::begin(lp, &self.listener, accepted, Box::new(()), None);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Requests inside are answered as ones that the crash has cut off.
+    async fn end_connections(&self, lp: &Loop) {
+        let is_own = |session: &Session| Rc::ptr_eq(&session.listener, &self.listener);
+        lp.end_clients(Ending::Now, is_own);
+        lp.core.timers.after(LAST_WORD_NS).await;
+        lp.end_clients(Ending::Ended, is_own);
     }
 
     /// Whether all processes are up, and when the first of them flips. A lazy timeline is not known before it is looked at by a
@@ -91,12 +109,13 @@ impl CrashingServer {
         }
         (is_up, flips_ns)
     }
+}
 
-    /// Whether the port takes connections; those that wait there are reset when it does not.
-    fn listen(&self, takes: bool) -> io::Result<()> {
-        match takes {
-            true => Ok(listen(&self.own, BACKLOG)?),
-            false => Ok(shutdown(&self.own, Shutdown::Read)?),
-        }
-    }
+/// Keeps a port that nobody listens at: it refuses connections, and no other socket gets it.
+fn hold(address: SocketAddr) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket(family, SocketType::STREAM, None)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    bind(&socket, &address)?;
+    Ok(socket)
 }

@@ -96,6 +96,8 @@ struct LbTargets {
     labels: Arc<[Arc<str>]>,
     described: Arc<[Arc<str>]>,
     ends: Arc<[Ends]>,
+    /// Whether each target has an end that is always there.
+    are_fixed: bool,
     /// The cookies of a sticky balancer.
     cookies: Option<Arc<Cookies>>,
     /// The links to the targets of a balancer that probes.
@@ -300,6 +302,11 @@ impl Blueprint {
         self.lbs.get(&lb).map(|lb| lb.ends.clone()).unwrap_or_default()
     }
 
+    /// Whether each target of a balancer has an end that is always there: nobody needs to look behind them.
+    pub fn has_fixed_ends(&self, lb: NodeId) -> bool {
+        self.lbs.get(&lb).is_some_and(|lb| lb.are_fixed)
+    }
+
     /// The address of the server or listener that a node's only way leads to; `None`: it is built in, or ways part.
     pub fn address(&self, mut id: NodeId) -> Option<String> {
         loop {
@@ -337,6 +344,7 @@ impl LbTargets {
         let behind = |target: &Option<NodeId>| {
             target.map_or_else(Ends::nowhere, |target| Ends::behind(point, serving, false, target))
         };
+        let ends: Arc<[Ends]> = nodes.iter().map(behind).collect();
         let shape = shape(point, id, &nodes, names);
         let probes = shape.balance.traits().probes;
         LbTargets {
@@ -349,7 +357,8 @@ impl LbTargets {
                 .iter()
                 .map(|id| id.map_or_else(String::new, |id| described_of(point, id)).into())
                 .collect(),
-            ends: nodes.iter().map(behind).collect(),
+            are_fixed: ends.iter().all(|ends| ends.has_fixed),
+            ends,
             cookies: None,
             nodes,
         }

@@ -67,6 +67,8 @@ struct Monitored {
     /// Which targets exist, and their weights in the file, by index.
     shape: Arc<Shape>,
     ends: Arc<[Ends]>,
+    /// Whether what is behind a target may not be usable, now or in an earlier generation.
+    looks_behind: bool,
     flags: Arc<TargetFlags>,
     /// The check of each target; empty without checks.
     questions: Vec<Rc<Question>>,
@@ -390,7 +392,7 @@ impl Monitor {
                 let (inside, rest) = lbs.split_at_mut(at);
                 let Some(lb) = rest.first_mut() else { continue };
                 act(now_ns, lb);
-                if behind {
+                if behind && lb.looks_behind {
                     lb.look_behind(now_ns, &graph, inside);
                 }
                 if lb.has_changed(now_ns, &self.errors, &mut self.events.borrow_mut()) {
@@ -452,6 +454,7 @@ impl Monitored {
             flags: own.state.all_flags(),
             questions: questions.collect(),
             ends: ends.clone(),
+            looks_behind: !blueprint.has_fixed_ends(node),
             has_spare: lb.spare.is_some(),
             told: Published::default(),
             name: blueprint.point.nodes[node as usize]
@@ -490,9 +493,13 @@ impl Monitored {
         let mut counts = old.counts;
         let mut after = Monitored::new(own, lb, graph, token, health, old.pasts);
         after.told = Published { version: None, ..old.told };
+        after.looks_behind |= old.looks_behind;
         // Ejected targets stay out for their remaining time.
-        for ((new, past), was) in after.counts.iter_mut().zip(&mut after.pasts).zip(&mut counts) {
-            if new.is_same_as(was) {
+        let targets = after.counts.iter_mut().zip(&mut after.pasts).zip(&mut counts);
+        let stays = exists.iter().zip(&old.shape.exists).map(|(is, was)| *is && *was);
+        for (((new, past), was), stays) in targets.zip(stays) {
+            // Counters are looked at only where they may be the same: each is in a line of memory of its own.
+            if stays && new.is_same_as(was) {
                 std::mem::swap(new, was);
             } else {
                 *past = TargetPast::default();
