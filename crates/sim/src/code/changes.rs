@@ -190,7 +190,7 @@ pub(crate) fn at_start(changes: Option<&ChangeTables>, instance: u32, all: usize
 pub(crate) struct Span {
     pub joined_ns: u64,
     pub left_ns: u64,
-    /// When the last request left it after that.
+    /// When the last thing inside left it after that: a request, what goes on of one that was cancelled, or a check.
     pub until_ns: u64,
 }
 
@@ -214,7 +214,7 @@ pub(crate) struct Attendance {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Absence {
     pub unlisted_ns: u64,
-    /// When the last request left it after that: until then it is there.
+    /// When the last thing inside left it after that: until then it is there.
     pub until_ns: u64,
     pub relisted_ns: u64,
 }
@@ -241,8 +241,13 @@ impl Attendance {
         for span in self.spans.values_mut().filter(|span| span.left_ns >= at_ns) {
             (span.left_ns, span.until_ns) = (u64::MAX, u64::MAX);
         }
+        // Checks may have gone on.
+        for span in self.spans.values_mut().filter(|span| span.left_ns < at_ns) {
+            span.until_ns = span.until_ns.min(at_ns);
+        }
         for times in self.absent.values_mut() {
-            times.retain(|time| time.until_ns < at_ns);
+            times.retain(|time| time.unlisted_ns < at_ns);
+            times.iter_mut().for_each(|time| time.until_ns = time.until_ns.min(at_ns));
             let open = times.iter_mut().filter(|time| time.relisted_ns >= at_ns);
             open.for_each(|time| time.relisted_ns = u64::MAX);
         }

@@ -205,6 +205,13 @@ impl Code {
     pub fn row(&self, offset: u32, member: MemberId) -> usize {
         offset.wrapping_add(member.0 & self.mask) as usize
     }
+
+    /// The plan's node of a member at a stage.
+    pub fn node(&self, stage: StageId, member: MemberId) -> Option<u32> {
+        let of = self.stages.get(stage.index())?;
+        let first = self.blocks[of.block as usize].base;
+        of.nodes.get(member.0.checked_sub(first)? as usize).copied()
+    }
 }
 
 /// The targets of a list.

@@ -6,10 +6,10 @@
 //! - Given back when cut off: nothing. Requests inside of a member that has left go on.
 //! - Draws: which members leave or are forgotten, by change; how late a balancer sees it, by balancer and change.
 
-use crate::code::Code;
 use crate::code::bounds::HORIZON_NS;
 use crate::code::changes::Birth;
 use crate::code::order::{Class, Entry, order_key};
+use crate::code::{Code, MemberId, StageId};
 use crate::engine::{END_OF_TIME, Engine, Event, FeatureStates};
 use crate::state::change_events::{ChangeEvent, grace_order, step_order};
 use crate::state::changes::Changes;
@@ -68,6 +68,9 @@ impl Engine<'_> {
 
     fn take_step(&mut self, step: u32, now_ns: u64) {
         let code = self.core.code();
+        if self.features.changes.is_relisting(code, step) {
+            self.note_inside(now_ns);
+        }
         let mut births = Vec::new();
         let sights = self.features.changes.step(code, step, now_ns, |birth| births.push(birth));
         births.into_iter().for_each(|birth| self.brings(birth, now_ns));
@@ -158,6 +161,30 @@ impl Engine<'_> {
         let place = self.core.balancer(instance).place(target);
         let first = instance % code.instances.len() as u32;
         self.features.changes.left_target(code, first, place, now_ns);
+    }
+
+    /// Something that no balancer counts has left a queue or server, which may be that of a member that has left.
+    pub(crate) fn leaves_node(&mut self, stage: StageId, member: MemberId, now_ns: u64) {
+        self.features.changes.left_node(self.core.code(), stage, member, now_ns);
+    }
+
+    /// Notes the members with something inside of a queue or server, as some are listed again.
+    fn note_inside(&mut self, now_ns: u64) {
+        let code = self.core.code();
+        for site in &code.queues {
+            for member in (site.base..site.base + site.members).map(MemberId) {
+                if self.core.has_inside(site, member, now_ns) {
+                    self.leaves_node(site.stage, member, now_ns);
+                }
+            }
+        }
+        for site in &code.shares {
+            for member in (site.base..site.base + site.members).map(MemberId) {
+                if self.features.shares.has_inside(member.number_from(site.offset)) {
+                    self.leaves_node(site.stage, member, now_ns);
+                }
+            }
+        }
     }
 
     /// A balancer has news of its targets: a connection to `failed` failed, or a check of it did, and others may have been

@@ -85,7 +85,16 @@ impl Engine<'_> {
     }
 
     fn give_back_handshake(&mut self, slot: SlotId, now_ns: u64) {
-        let state = *self.core.state(slot);
+        let (state, code) = (*self.core.state(slot), self.core.code());
+        match self.entered(slot) {
+            Some(Op::EnterQueue { queue }) => {
+                self.leaves_node(code.queues[queue as usize].stage, state.member, now_ns);
+            }
+            Some(Op::EnterShare { share }) => {
+                self.leaves_node(code.shares[share as usize].stage, state.member, now_ns);
+            }
+            _ => {}
+        }
         match self.entered(slot) {
             Some(Op::EnterQueue { queue }) if state.pc & LINE != 0 => {
                 self.leave_line(slot, queue, state.member, now_ns);

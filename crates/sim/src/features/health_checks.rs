@@ -96,8 +96,10 @@ impl Engine<'_> {
         let state = self.core.state(slot);
         let (enter, member) = ((state.pc & !(LINE | CHECK)) as usize - 1, state.member);
         let Op::EnterQueue { queue } = self.core.code().steps[enter].op else { return false };
+        let site = &self.core.code().queues[queue as usize];
         self.leave_line(slot, queue, member, now_ns);
-        self.check_fails(slot, Kind::Timeout, self.core.code().queues[queue as usize].skip);
+        self.leaves_node(site.stage, member, now_ns);
+        self.check_fails(slot, Kind::Timeout, site.skip);
         true
     }
 
@@ -127,11 +129,17 @@ impl Engine<'_> {
                 return self.check_sleeps(slot, now_ns, ns);
             }
             Op::EnterQueue { queue } => return self.check_enters(slot, queue, pc, member, depth, now_ns),
-            Op::LeaveQueue { queue } => self.give_back_slot(queue, member, 0, now_ns),
+            Op::LeaveQueue { queue } => {
+                self.give_back_slot(queue, member, 0, now_ns);
+                self.leaves_node(code.queues[queue as usize].stage, member, now_ns);
+            }
             Op::EnterShare { share } => {
                 return self.check_enters_share(slot, share, pc, member, depth, now_ns);
             }
-            Op::LeaveShare { share } => self.leave_share(slot, share, member, 0, now_ns),
+            Op::LeaveShare { share } => {
+                self.leave_share(slot, share, member, 0, now_ns);
+                self.leaves_node(code.shares[share as usize].stage, member, now_ns);
+            }
             Op::Fault { fault } => self.check_meets_refusal(slot, fault, member, now_ns),
             Op::LeaveFaulty { .. } => {
                 let limits = self.core.scope(slot).limits;

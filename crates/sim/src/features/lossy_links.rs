@@ -171,13 +171,16 @@ impl Engine<'_> {
         let (pc, member) = ((state.pc & !LINE) as usize - 1, state.member);
         match self.core.code().steps[pc].op {
             Op::EnterQueue { queue } => {
+                let stage = self.core.code().queues[queue as usize].stage;
                 self.leave_line(slot, queue, member, now_ns);
-                self.count_cut(self.core.code().queues[queue as usize].stage, member, state.mask());
+                self.leaves_node(stage, member, now_ns);
+                self.count_cut(stage, member, state.mask());
             }
             Op::EnterShare { share } => {
                 let stage = self.core.code().shares[share as usize].stage;
                 self.charge(slot, stage, member, now_ns);
                 self.leave_share_line(slot, share, member, now_ns);
+                self.leaves_node(stage, member, now_ns);
             }
             Op::Cold(ColdOp::AskGuard { lb }) => {
                 let index = self.instance(slot, &self.core.code().lbs[lb as usize], member);

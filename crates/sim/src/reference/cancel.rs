@@ -280,7 +280,12 @@ impl Reference<'_> {
     fn give_back(&mut self, slot: SlotId, at: Position) {
         let branch = &self.branches.slots[slot.index()];
         let (phase, selected) = (branch.phase, branch.selected);
-        match self.tables.nodes[at.stage as usize].act {
+        let act = self.tables.nodes[at.stage as usize].act;
+        let holds = !at.own || matches!(phase, Phase::Inside | Phase::Line);
+        if matches!(act, Act::Queue { .. } | Act::Share { .. }) && holds {
+            self.leaves_node(at.stage, at.member);
+        }
+        match act {
             Act::Queue { .. } | Act::Share { .. } | Act::Balance { .. } | Act::Connect { .. }
                 if at.own && phase == Phase::Line =>
             {
@@ -317,6 +322,10 @@ impl Reference<'_> {
         for slot in (0..self.branches.slots.len() as u32).map(SlotId) {
             let branch = &self.branches.slots[slot.index()];
             if branch.live && branch.phase == Phase::Line && !branch.shakes_for.is_some() {
+                let (stage, member) = (branch.stage, branch.member);
+                if let Act::Queue { .. } | Act::Share { .. } = self.tables.nodes[stage as usize].act {
+                    self.leaves_node(stage, member);
+                }
                 self.leave_line(slot);
                 self.branches.slots[slot.index()].phase = Phase::Lost;
             }

@@ -1,11 +1,12 @@
 //! Fleets that change while requests are in flight.
 
 use super::balance::Instance;
+use super::build::Act;
 use super::run::{Reference, what};
-use crate::code::Code;
 use crate::code::bounds::HORIZON_NS;
 use crate::code::changes::Birth;
 use crate::code::order::{Class, Entry, order_key};
+use crate::code::{Code, MemberId, StageId};
 use crate::state::change_events::{ChangeEvent, grace_order, step_order};
 use crate::state::changes::Changes;
 use crate::state::seer::{GuardedSeer, Seer};
@@ -49,6 +50,9 @@ impl Reference<'_> {
     }
 
     fn take_step(&mut self, step: u32) {
+        if self.changes.is_relisting(self.code, step) {
+            self.note_inside();
+        }
         let mut births = Vec::new();
         let sights = self.changes.step(self.code, step, self.now_ns, |birth| births.push(birth));
         births.into_iter().for_each(|birth| self.brings(birth));
@@ -119,6 +123,36 @@ impl Reference<'_> {
         self.schedule_check(index);
         self.watch(index);
         Some(index)
+    }
+
+    /// Something that no balancer counts has left a queue or server, which may be that of a member that has left.
+    pub(super) fn leaves_node(&mut self, stage: u32, member: MemberId) {
+        self.changes.left_node(self.code, StageId(stage), member, self.now_ns);
+    }
+
+    /// Notes the members with something inside of a queue or server, as some are listed again.
+    fn note_inside(&mut self) {
+        for (stage, node) in (0..).zip(&self.tables.nodes) {
+            let of = &self.code.stages[stage as usize];
+            let first = self.code.blocks[of.block as usize].base;
+            for member in (first..first + of.nodes.len() as u32).map(MemberId) {
+                let is_empty = match node.act {
+                    Act::Queue { queue } => {
+                        let site = &self.tables.queues[queue as usize];
+                        self.queues[member.index_from(site.offset)].is_idle()
+                    }
+                    Act::Share { server } => {
+                        let site = &self.tables.servers[server as usize];
+                        let state = &self.servers[member.index_from(site.offset)].state;
+                        state.inside() == 0 && state.waiting() == 0
+                    }
+                    _ => true,
+                };
+                if !is_empty {
+                    self.leaves_node(stage, member);
+                }
+            }
+        }
     }
 
     /// A balancer has news of its targets: a connection to `failed` failed, or a check of it did, and others may have been

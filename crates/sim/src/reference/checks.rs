@@ -146,8 +146,9 @@ impl Reference<'_> {
         match act {
             Act::Cable { cable } => self.cross(slot, cable, false),
             Act::Queue { queue } => {
-                let member = self.branches.slots[slot.index()].member;
+                let Branch { stage, member, .. } = self.branches.slots[slot.index()];
                 self.leave_queue(queue, member, false);
+                self.leaves_node(stage, member);
                 Flow::Out
             }
             Act::Fault { fault } => self.leave_fault(slot, fault),

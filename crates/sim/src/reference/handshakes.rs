@@ -70,6 +70,7 @@ impl Reference<'_> {
     fn give_back_handshake(&mut self, slot: SlotId, phase: Phase) {
         let (stage, member) =
             (self.branches.slots[slot.index()].stage, self.branches.slots[slot.index()].member);
+        self.leaves_node(stage, member);
         match self.tables.nodes[stage as usize].act {
             Act::Queue { .. } if phase == Phase::Line => self.leave_line(slot),
             Act::Queue { queue } => self.leave_queue(queue, member, false),

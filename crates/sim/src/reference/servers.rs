@@ -1,6 +1,6 @@
 //! Queues and servers that share their cores: lines, slots, and their statistics.
 
-use super::branch::Phase;
+use super::branch::{Branch, Phase};
 use super::build::{Act, NONE};
 #[cfg(test)]
 use super::run::Sabotage;
@@ -130,11 +130,14 @@ impl Reference<'_> {
 
     /// The longest permitted wait in line has passed.
     pub(super) fn waited_too_long(&mut self, slot: SlotId) -> Flow {
-        let stage = self.branches.slots[slot.index()].stage;
+        let Branch { stage, member, check, .. } = self.branches.slots[slot.index()];
         if let Act::Connect { at } = self.tables.nodes[stage as usize].act {
             return self.connection_is_due(slot, at);
         }
         self.leave_line(slot);
+        if check != NONE {
+            self.leaves_node(stage, member);
+        }
         self.branches.slots[slot.index()].outcome = Some(Kind::Timeout);
         self.note_answer(slot, Some(Kind::Timeout));
         Flow::Out
@@ -169,10 +172,13 @@ impl Reference<'_> {
     /// A branch that has a slot or share continues: behind the queue, or back from the server that has finished its
     /// work.
     pub(super) fn served(&mut self, slot: SlotId) -> Flow {
-        let branch = &self.branches.slots[slot.index()];
-        match self.tables.nodes[branch.stage as usize].act {
+        let Branch { stage, member, check, .. } = self.branches.slots[slot.index()];
+        match self.tables.nodes[stage as usize].act {
             Act::Share { server } => {
                 self.leave_server(slot, server);
+                if check != NONE {
+                    self.leaves_node(stage, member);
+                }
                 self.report_cores(slot, server);
                 self.note_answer(slot, None);
                 Flow::Out

@@ -2,8 +2,8 @@
 //! state; what a list of a source means to a balancer is decided in [`Lists`], what a change does to it by
 //! [`weir_policy::Upstream`].
 
-use crate::code::Code;
 use crate::code::changes::{Absence, Attendance, Birth, ChangeTables, Span};
+use crate::code::{Code, MemberId, StageId};
 use crate::state::lists::Lists;
 use crate::state::seer::Move;
 use crate::state::sights::Sight;
@@ -254,6 +254,25 @@ impl Changes {
             return;
         }
         let Some(member) = tables.views[view].members[place as usize] else { return };
+        self.was_there(member, now_ns);
+    }
+
+    /// Something has left a queue or server: what goes on of a request that was cancelled, or a check. No balancer counts
+    /// these, and until now the member had them inside.
+    pub fn left_node(&mut self, code: &Code, stage: StageId, member: MemberId, now_ns: u64) {
+        let Some(tables) = code.changes.as_deref() else { return };
+        let member = code.node(stage, member).and_then(|node| tables.member_of(node));
+        member.into_iter().for_each(|member| self.was_there(member, now_ns));
+    }
+
+    /// Whether a step lists members again: those with something inside were there until then.
+    pub fn is_relisting(&self, code: &Code, step: u32) -> bool {
+        let of = code.changes.as_deref().and_then(|tables| tables.steps.get(step as usize));
+        of.is_some_and(|of| matches!(of.what, StepKind::Relist { .. }))
+    }
+
+    /// Something was inside of a member until now.
+    fn was_there(&mut self, member: Member, now_ns: u64) {
         let Attendance { spans, absent } = &mut self.attendance;
         if let Some(span) = spans.get_mut(&member).filter(|span| span.left_ns < now_ns) {
             span.until_ns = now_ns;

@@ -42,6 +42,12 @@ impl Shares {
         self.servers.iter().map(|s| u64::from(s.state.inside()) + u64::from(s.state.waiting())).sum()
     }
 
+    /// Whether a request is inside of a server, or waits there.
+    pub fn has_inside(&self, server: u32) -> bool {
+        let state = &self.servers[server as usize].state;
+        state.inside() > 0 || state.waiting() > 0
+    }
+
     /// The remaining work of a request at a server, ns.
     pub fn left_ns(&self, code: &Code, server: u32, slot: SlotId, now_ns: u64) -> u64 {
         let (site, _) = code.servers[server as usize];

@@ -193,6 +193,24 @@ impl Engine<'_> {
         }
     }
 
+    /// The queue or server that a request is in or waits for by a hold.
+    fn queue_of(&self, hold: &Hold) -> Option<StageId> {
+        match hold.what {
+            HoldKind::Line { queue } | HoldKind::Slot { queue } => {
+                Some(self.core.code.queues[queue as usize].stage)
+            }
+            HoldKind::ShareLine { share } | HoldKind::Share { share } => {
+                Some(self.core.code.shares[share as usize].stage)
+            }
+            HoldKind::Picked { .. }
+            | HoldKind::GuardLine { .. }
+            | HoldKind::Sent { .. }
+            | HoldKind::Connecting { .. }
+            | HoldKind::Connection { .. }
+            | HoldKind::Lost { .. } => None,
+        }
+    }
+
     /// The balancer of which a request holds something, on the loop that it used there.
     fn instance_of(&self, slot: SlotId, lb: u32, hold: &Hold) -> u32 {
         let meets = self.core.scopes.slots[slot.index()].meets;
@@ -202,6 +220,9 @@ impl Engine<'_> {
 
     pub(crate) fn give_back(&mut self, slot: SlotId, hold: &Hold, selected: u64, now_ns: u64) {
         let member = hold.member;
+        if let Some(stage) = self.queue_of(hold) {
+            self.leaves_node(stage, member, now_ns);
+        }
         match hold.what {
             HoldKind::Line { queue } => self.leave_line(slot, queue, member, now_ns),
             HoldKind::Slot { queue } => self.give_back_slot(queue, member, selected, now_ns),
@@ -343,6 +364,13 @@ impl Engine<'_> {
     /// Whether a request that goes on unwanted ends at a step.
     pub(crate) fn is_left_at(&self, slot: SlotId, pc: usize, depth: usize) -> bool {
         self.core.states.slots[slot.index()].is_unwanted() && self.core.scopes.ends_at(slot, pc, depth)
+    }
+
+    /// Ends a request that went on unwanted at the queue or server where it was left behind.
+    #[cold]
+    pub(crate) fn vanish_at(&mut self, slot: SlotId, stage: StageId, member: MemberId, now_ns: u64) {
+        self.leaves_node(stage, member, now_ns);
+        self.vanish(slot, now_ns);
     }
 
     /// Ends a request that went on unwanted.

@@ -46,7 +46,7 @@ impl Engine<'_> {
             self.count_errors(slot, member, pc);
         }
         if self.is_left_at(slot, pc, depth) {
-            self.vanish(slot, now_ns);
+            self.vanish_at(slot, self.core.code.shares[share as usize].stage, member, now_ns);
             return false;
         }
         true

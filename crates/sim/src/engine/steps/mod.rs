@@ -298,7 +298,7 @@ impl Engine<'_> {
                     count_errors!();
                     if code.goes_on {
                         if self.is_left_at(slot, pc, depth) {
-                            return self.vanish(slot, now_ns);
+                            return self.vanish_at(slot, code.queues[queue as usize].stage, member, now_ns);
                         }
                         again!();
                     }

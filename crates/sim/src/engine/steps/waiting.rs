@@ -116,7 +116,7 @@ impl Engine<'_> {
         self.core.states.slots[slot.index()].pc = skip;
         let over = self.is_left_at(slot, skip as usize - 1, depth);
         if over {
-            self.vanish(slot, now_ns);
+            self.vanish_at(slot, site.stage, member, now_ns);
         }
         over
     }

@@ -4,7 +4,7 @@
 use super::Sabotage;
 use super::{Flow, Reference};
 use crate::code::SlotId;
-use crate::reference::branch::Frame;
+use crate::reference::branch::{Branch, Frame};
 use crate::reference::build::NONE;
 use crate::reference::build::{Act, Next};
 
@@ -105,6 +105,8 @@ impl Reference<'_> {
         if wanted {
             self.end_request(slot);
         } else {
+            let Branch { stage, member, .. } = self.branches.slots[slot.index()];
+            self.leaves_node(stage, member);
             self.spend_notes(slot);
         }
         self.stops(slot);

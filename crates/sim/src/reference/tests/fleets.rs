@@ -183,6 +183,15 @@ fn engines_agree_while_fleets_change() {
             .unwrap_or_else(|cut| panic!("seed {seed} does not end ({cut:?}):\n{source}"));
         assert_eq!(violations, Vec::<String>::new(), "seed {seed}:\n{source}");
         agree(&plan, &format!("seed {seed}:\n{source}"));
+        let options = crate::results::run::Options { members: true, ..options() };
+        let run = |members| crate::results::run::Options { members, ..options.clone() };
+        for options in [run(false), run(true)] {
+            let result = run_with(&plan, &options, &|_, _| {}, &AtomicBool::new(false), true);
+            for node in result.unwrap_or_else(|e| panic!("{e:?}")).scenarios.iter().flat_map(|s| &s.nodes) {
+                let busy = node.utilisation.value.unwrap_or(0.0);
+                assert!(busy < 1.0 + 1e-9, "seed {seed}: {busy} of {}\n{source}", node.place);
+            }
+        }
     }
 }
 
@@ -256,6 +265,46 @@ fn a_member_that_leaves_at_once_was_never_there() {
         (node.utilisation.value, node.queue_mean.value)
     };
     assert_eq!(queue(&two), queue(&one), "it counts for the time that it was there");
+}
+
+/// The queues or servers of two members, of which one leaves, or is not listed for a time, with three requests of ten
+/// seconds inside: their utilisation, and how many wait there. Clients go after a second.
+fn of_two_members(node: &str, event: &str) -> Vec<(f64, f64)> {
+    let source = format!(
+        "a = fleet(2, lambda: {node})\n\
+         scenario(\"s\", timeout(1 * s, lb.round_robin(a)), traffic.constant(rate = 1), requests = 60, \
+         window = \"all\", events = [{event}])\n"
+    );
+    let options = crate::results::run::Options { members: true, ..options() };
+    let run = |fast| {
+        let of = run_with(&plan(&source), &options, &|_, _| {}, &AtomicBool::new(false), fast);
+        of.unwrap_or_else(|e| panic!("{e:?}")).scenarios.remove(0)
+    };
+    let (fast, slow) = (run(true), run(false));
+    assert_eq!(fast, slow, "the engines differ");
+    let nodes = fast.nodes.iter().filter(|node| ["queue", "concurrent"].contains(&node.kind.as_str()));
+    nodes
+        .map(|node| (node.utilisation.value.expect("known"), node.queue_mean.value.expect("known")))
+        .collect()
+}
+
+/// The time of a member ends when its last work does, whether or not a client still waits for it.
+#[test]
+fn what_goes_on_in_a_leaver_is_within_its_time() {
+    let queue = "queue(delay(10 * s, server(\"a\")), on_cancel = \"finish\")";
+    let cores = "concurrent(10 * s, on_cancel = \"finish\")";
+    let events =
+        ["change.leave(a, at = 5500 * ms)", "change.unlist(a, at = 5500 * ms, lasts = 20 * s, share = 0.5)"];
+    for (node, event) in [queue, cores].into_iter().flat_map(|node| events.map(|event| (node, event))) {
+        let all = of_two_members(node, event);
+        assert_eq!(all.len(), 2, "{node} {event}");
+        for (busy, _) in &all {
+            assert!((0.95..1.0 + 1e-9).contains(busy), "{node} {event}: {all:?}");
+        }
+    }
+    // One waits for 8 s and one for 16 s of the leaver's 30 s.
+    let all = of_two_members(queue, events[0]);
+    assert!(all.iter().any(|(_, waiting)| (waiting - 24.0 / 30.0).abs() < 0.05), "{all:?}");
 }
 
 /// Five seconds of its rate more.
