@@ -25,6 +25,8 @@ pub enum FaultKind {
     Circle,
     /// The system cannot read it.
     Unreadable,
+    /// The system took too long to read it.
+    Late,
     /// It has too many bytes.
     TooLarge,
     /// It lists too many members.

@@ -4,8 +4,8 @@
 //! member means is decided by the consumer, not here. So far there is one source, a JSON file ([`Source::File`]).
 //! Another is a new folder beside `file`, a variant of [`Source`], and an arm where the thread drives it.
 //!
-//! Everything that decides takes the time as an argument; only [`run`] has a clock, and the one thread that waits for
-//! changes of all sources of a process.
+//! Everything that decides takes the time as an argument; only [`run`] has a clock, and threads: one that waits for changes of
+//! all sources of a process, and one for each file, since reading it may take as long as its file system likes.
 #![forbid(unsafe_code)]
 
 mod clock;

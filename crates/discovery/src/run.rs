@@ -1,14 +1,26 @@
 //! The thread of all sources: waits for changes and deadlines, and gives each list and fault to the process.
+//!
+//! It never waits for a file system. Each file is read on a thread of its own, so that a network folder that does not answer
+//! holds up nothing but its list.
 
 use crate::clock::Clock;
 use crate::fault::Fault;
-use crate::file::{FileSource, Watch};
+use crate::file::{FileReader, FileSource, Found, Job, READING_NS, Watch};
 use crate::list::Snapshot;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// The most threads that read files of a process. Those of sources that have ended end with their last reading, which a
+/// file system may hold up for ever.
+const MOST_READERS: usize = 4096;
+
+/// How many there are.
+static READERS: AtomicUsize = AtomicUsize::new(0);
 
 /// Where members are listed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,70 +42,253 @@ pub struct Update {
 #[derive(Debug)]
 #[must_use = "dropping it ends the sources"]
 pub struct Discovery {
-    stop: Arc<OwnedFd>,
+    door: Door,
 }
 
 impl Drop for Discovery {
-    /// Ends the thread, but does not wait for it: a network folder may hold it up. An update that is on its way may
+    /// Ends the threads, but does not wait for them: a network folder may hold them up. An update that is on its way may
     /// still come.
     fn drop(&mut self) {
-        let _ = rustix::io::write(&*self.stop, &1u64.to_ne_bytes());
+        self.door.send(Message::Stop);
     }
 }
 
-/// Follows these sources on a thread of its own, which calls `deliver` with each update. The first one of each source
-/// comes at once. While `deliver` runs no source is looked at.
+/// Follows these sources on threads of its own, one of which calls `deliver` with each update. The first one of each
+/// source comes as soon as it is read. While `deliver` runs no update is taken.
 ///
 /// # Errors
 /// When there is no descriptor or no thread, or no current folder for a relative path.
 pub fn run(sources: &[Source], deliver: impl FnMut(Update) + Send + 'static) -> io::Result<Discovery> {
-    let stop = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
     let clock = Clock::start();
-    let follow = |(number, source): (usize, &Source)| match source {
-        Source::File(path) => Ok(FileSource::new(number, &std::path::absolute(path)?, clock.now_ns())),
-    };
-    let sources = sources.iter().enumerate().map(follow).collect::<io::Result<Vec<_>>>()?;
-    let own = stop.clone();
-    std::thread::Builder::new()
-        .name("weir-discovery".to_owned())
-        .spawn(move || Thread { stop: own, clock, watch: Watch::new(), sources, deliver }.run())?;
-    Ok(Discovery { stop })
+    let mut files = Vec::with_capacity(sources.len());
+    for (number, source) in sources.iter().enumerate() {
+        let Source::File(path) = source;
+        let path = std::path::absolute(path)?;
+        let mut reader = FileReader::new(number, &path);
+        let look: Look = Box::new(move |job, watch| reader.look(job, watch));
+        files.push((FileSource::new(&path, clock.now_ns(), READING_NS), look));
+    }
+    start(clock, files, deliver)
+}
+
+/// Reads a file.
+type Look = Box<dyn FnMut(Job, &Watch) -> Found + Send>;
+
+/// Follows these files, each with what reads it.
+fn start(
+    clock: Clock,
+    files: Vec<(FileSource, Look)>,
+    deliver: impl FnMut(Update) + Send + 'static,
+) -> io::Result<Discovery> {
+    if READERS.load(Ordering::Relaxed) + files.len() > MOST_READERS {
+        return Err(io::Error::other(
+            "too many files are still being read, by file systems that do not answer",
+        ));
+    }
+    let bell = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
+    let (out, inbox) = channel();
+    let door = Door { out, bell };
+    let watch = Arc::new(Watch::new());
+    let (mut sources, mut readers) = (Vec::new(), Vec::new());
+    for (number, (source, look)) in files.into_iter().enumerate() {
+        sources.push(source);
+        readers.push(reader(number, look, watch.clone(), door.clone())?);
+    }
+    let bell = door.bell.clone();
+    let thread = Thread { inbox, bell, clock, watch, sources, readers, deliver };
+    std::thread::Builder::new().name("weir-discovery".to_owned()).spawn(move || thread.run())?;
+    Ok(Discovery { door })
+}
+
+/// A message to the thread of all sources.
+enum Message {
+    /// A reading of this source has ended.
+    Found(usize, Found),
+    Stop,
+}
+
+/// The way to the thread of all sources.
+#[derive(Clone, Debug)]
+struct Door {
+    out: Sender<Message>,
+    /// What the thread waits for.
+    bell: Arc<OwnedFd>,
+}
+
+impl Door {
+    /// Returns whether the thread is still there.
+    fn send(&self, message: Message) -> bool {
+        let is_there = self.out.send(message).is_ok();
+        let _ = rustix::io::write(&*self.bell, &1u64.to_ne_bytes());
+        is_there
+    }
+}
+
+/// Starts the thread that reads a file. It ends when the returned way to it is dropped.
+fn reader(number: usize, mut look: Look, watch: Arc<Watch>, door: Door) -> io::Result<Sender<Job>> {
+    let (out, jobs) = channel();
+    let counted = Counted::new();
+    std::thread::Builder::new().name("weir-list".to_owned()).spawn(move || {
+        let _counted = counted;
+        while let Ok(job) = jobs.recv() {
+            let found = look(job, &watch);
+            if !door.send(Message::Found(number, found)) {
+                return;
+            }
+        }
+    })?;
+    Ok(out)
+}
+
+/// One of [`READERS`].
+struct Counted;
+
+impl Counted {
+    fn new() -> Counted {
+        READERS.fetch_add(1, Ordering::Relaxed);
+        Counted
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        READERS.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 struct Thread<F> {
-    stop: Arc<OwnedFd>,
+    inbox: Receiver<Message>,
+    bell: Arc<OwnedFd>,
     clock: Clock,
-    watch: Watch,
+    watch: Arc<Watch>,
     sources: Vec<FileSource>,
+    readers: Vec<Sender<Job>>,
     deliver: F,
 }
 
 impl<F: FnMut(Update)> Thread<F> {
     fn run(mut self) {
-        while !self.wait() {
+        loop {
+            self.wait();
             let now_ns = self.clock.now_ns();
             for source in self.watch.take_changes() {
                 self.sources[source].note_change(now_ns);
             }
-            for (number, source) in self.sources.iter_mut().enumerate() {
-                if let Some(result) = source.advance(&mut self.watch, &self.clock) {
-                    (self.deliver)(Update { source: number, result });
+            while let Ok(message) = self.inbox.try_recv() {
+                let Message::Found(source, found) = message else { return };
+                if let Some(result) = self.sources[source].finish(found, self.clock.now_ns()) {
+                    (self.deliver)(Update { source, result });
+                }
+            }
+            for (number, (source, reader)) in self.sources.iter_mut().zip(&self.readers).enumerate() {
+                let now_ns = self.clock.now_ns();
+                if let Some(fault) = source.overdue(now_ns) {
+                    (self.deliver)(Update { source: number, result: Err(fault) });
+                }
+                if let Some(job) = source.begin(now_ns) {
+                    let _ = reader.send(job);
                 }
             }
         }
     }
 
-    /// Waits until there is something to do. Returns whether that is to end.
-    fn wait(&self) -> bool {
+    /// Waits until there is something to do.
+    fn wait(&self) {
         let next_ns = self.sources.iter().map(FileSource::next_ns).min();
         let pause = next_ns.map(|next_ns| {
             let ns = next_ns.saturating_sub(self.clock.now_ns());
             Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
         });
-        let mut fds = vec![PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN)];
+        let mut fds = vec![PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN)];
         fds.extend(self.watch.fd().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         // A signal ends the wait too early, which does no harm.
         let _ = poll(&mut fds, pause.as_ref());
-        !fds[0].revents().is_empty()
+        // What has rung is in the box by now.
+        let _ = rustix::io::read(&*self.bell, &mut [0; 8]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use std::sync::mpsc::RecvTimeoutError;
+    use std::time::Duration;
+
+    /// What is waited for comes long before.
+    const BOUND: Duration = Duration::from_secs(30);
+
+    fn list(addr: &str) -> Found {
+        crate::list::json::parse(format!("[\"{addr}\"]").as_bytes()).map(Some)
+    }
+
+    /// A file that is read at once, another list each time.
+    fn quick(clock: Clock) -> (FileSource, Look) {
+        let mut n = 0;
+        let look = move |_: Job, _: &Watch| {
+            n += 1;
+            list(&format!("a:{n}"))
+        };
+        (FileSource::new(Path::new("/quick"), clock.now_ns(), READING_NS), Box::new(look))
+    }
+
+    #[test]
+    fn a_file_that_is_never_read_holds_up_no_other_and_no_end() {
+        let clock = Clock::start();
+        // The file system answers when the test lets it.
+        let (answer, answers) = channel::<()>();
+        let hung = move |_: Job, _: &Watch| {
+            let _ = answers.recv();
+            list("hung:1")
+        };
+        let source = FileSource::new(Path::new("/hung"), clock.now_ns(), 100_000_000);
+        let (out, updates) = channel();
+        let files = vec![(source, Box::new(hung) as Look), quick(clock)];
+        let discovery = start(clock, files, move |update| drop(out.send(update))).expect("threads");
+        let mut faults = Vec::new();
+        let mut lists = Vec::new();
+        // The second list comes by the look after 5 s.
+        while lists.len() < 2 {
+            let update = updates.recv_timeout(BOUND).expect("an update");
+            match update.result {
+                Ok(list) => lists.push((update.source, list.members[0].addr.clone())),
+                Err(fault) => faults.push((update.source, fault.defect.kind)),
+            }
+        }
+        assert_eq!(lists, [(1, "a:1".to_owned()), (1, "a:2".to_owned())]);
+        assert_eq!(faults, [(0, crate::fault::FaultKind::Late)]);
+        drop(discovery);
+        while let Ok(update) = updates.recv_timeout(BOUND) {
+            assert_eq!(update.source, 1);
+        }
+        assert_eq!(
+            updates.recv_timeout(BOUND).map(|update| update.source),
+            Err(RecvTimeoutError::Disconnected)
+        );
+        // Only now does that reading end, which nothing waits for.
+        drop(answer);
+    }
+
+    #[test]
+    fn a_file_system_that_answers_at_last_has_its_next_list_taken() {
+        let clock = Clock::start();
+        let (answer, answers) = channel::<()>();
+        let mut n = 0;
+        let slow = move |job: Job, _: &Watch| {
+            n += 1;
+            if n == 1 {
+                let _ = answers.recv();
+            }
+            list(&format!("{}:{n}", if job.is_anew { "anew" } else { "known" }))
+        };
+        let source = FileSource::new(Path::new("/slow"), clock.now_ns(), 100_000_000);
+        let (out, updates) = channel();
+        let files = vec![(source, Box::new(slow) as Look)];
+        let _discovery = start(clock, files, move |update| drop(out.send(update))).expect("threads");
+        let late = updates.recv_timeout(BOUND).expect("an update").result.expect_err("no list");
+        assert_eq!(late.defect.kind, crate::fault::FaultKind::Late);
+        answer.send(()).expect("it waits");
+        let next = updates.recv_timeout(BOUND).expect("an update").result.expect("a list");
+        assert_eq!(next.members[0].addr, "anew:2");
     }
 }

@@ -1,60 +1,68 @@
 //! A list in a file, followed through renames over it, swapped symbolic links, writes in place and lost folders.
+//!
+//! Nothing here waits but [`FileReader`], which the system may hold up: [`FileSource`] says when the file is read, and what
+//! to make of a reading that does not end.
 
 mod chain;
 mod follow;
+mod reader;
 mod reading;
 mod watch;
 
 #[cfg(test)]
 mod folder;
 
+pub(crate) use reader::{FileReader, Found, Job};
 pub(crate) use watch::Watch;
 
-use crate::clock::Clock;
-use crate::fault::{Defect, Fault, Reports};
-use crate::list::{Snapshot, json};
-use follow::{Follow, Step};
-use reading::Stamp;
+use crate::fault::{Defect, Fault, FaultKind, Reports};
+use crate::list::Snapshot;
+use follow::Follow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// How long a reading may take. A network folder may keep it for ever.
+pub(crate) const READING_NS: u64 = 30_000_000_000;
+
+/// How often a reading that takes longer is looked at.
+const LATE_NS: u64 = 5_000_000_000;
 
 /// A followed file.
 #[derive(Debug)]
 pub(crate) struct FileSource {
-    /// Its number among the sources of the process.
-    number: usize,
     path: PathBuf,
     follow: Follow,
     reports: Reports,
-    last: Reading,
+    most_ns: u64,
+    reading: Option<Reading>,
+    /// Whether the last reading was thrown away.
+    is_anew: bool,
 }
 
-/// What the last reading found.
-#[derive(Debug, Default)]
+/// A reading that goes on.
+#[derive(Debug)]
 struct Reading {
-    stamp: Option<Stamp>,
-    /// Whether two readings seconds apart had this stamp. A younger one may have missed a write within one tick of the
-    /// file system's clock.
-    is_settled: bool,
-    hash: Option<blake3::Hash>,
-    defect: Option<Defect>,
+    /// When it takes too long, or is looked at again.
+    due_ns: u64,
+    is_late: bool,
 }
 
 impl FileSource {
-    /// Follows an absolute path, from now on.
-    pub(crate) fn new(number: usize, path: &Path, now_ns: u64) -> FileSource {
+    /// Follows an absolute path, from now on. A reading may take `most_ns`.
+    pub(crate) fn new(path: &Path, now_ns: u64, most_ns: u64) -> FileSource {
         FileSource {
-            number,
             path: path.to_owned(),
             follow: Follow::new(now_ns),
             reports: Reports::default(),
-            last: Reading::default(),
+            most_ns,
+            reading: None,
+            is_anew: false,
         }
     }
 
-    /// When it is to be advanced, if nothing happens until then.
+    /// When there is something to do, if nothing happens until then.
     pub(crate) fn next_ns(&self) -> u64 {
-        self.follow.next_ns()
+        self.reading.as_ref().map_or_else(|| self.follow.next_ns(), |reading| reading.due_ns)
     }
 
     /// Notes that something happened on the way to the file.
@@ -62,100 +70,97 @@ impl FileSource {
         self.follow.note_change(now_ns);
     }
 
-    /// Does what is due. Returns a list if it is another one, and a fault if it is to be reported.
-    pub(crate) fn advance(
-        &mut self,
-        watch: &mut Watch,
-        clock: &Clock,
-    ) -> Option<Result<Arc<Snapshot>, Fault>> {
-        let step = self.follow.take(clock.now_ns())?;
-        let found = self.look(step, watch);
-        let now_ns = clock.now_ns();
+    /// Begins a reading, if one is due. [`FileSource::finish`] ends it.
+    pub(crate) fn begin(&mut self, now_ns: u64) -> Option<Job> {
+        if self.reading.is_some() {
+            return None;
+        }
+        let step = self.follow.take(now_ns)?;
+        self.reading = Some(Reading { due_ns: now_ns + self.most_ns, is_late: false });
+        Some(Job { step, is_anew: std::mem::take(&mut self.is_anew) })
+    }
+
+    /// Returns the fault that a reading takes too long, if it is to be reported now.
+    pub(crate) fn overdue(&mut self, now_ns: u64) -> Option<Fault> {
+        let reading = self.reading.as_mut().filter(|reading| reading.due_ns <= now_ns)?;
+        (reading.due_ns, reading.is_late) = (now_ns + LATE_NS, true);
+        let problem = format!("the file was not read within {}s", self.most_ns / 1_000_000_000);
+        let remedy = "see to its file system; weir reads it again once that answers";
+        self.report(Defect::new(FaultKind::Late, problem, remedy), now_ns)
+    }
+
+    /// Ends a reading. Returns a list if it is another one, and a fault if it is to be reported.
+    pub(crate) fn finish(&mut self, found: Found, now_ns: u64) -> Option<Result<Arc<Snapshot>, Fault>> {
+        let late = self.overdue(now_ns);
+        let is_late = self.reading.take().is_some_and(|reading| reading.is_late);
         self.follow.finish(now_ns);
         match found {
-            Ok(Some(snapshot)) => {
+            Err(defect) => self.report(defect, now_ns).or(late).map(Err),
+            // It may be as old as the reading.
+            Ok(_) if is_late => {
+                self.is_anew = true;
+                late.map(Err)
+            }
+            Ok(found) => {
+                let snapshot = found?;
                 self.reports.clear(now_ns);
                 Some(Ok(Arc::new(snapshot)))
             }
-            Ok(None) => None,
-            Err(defect) => {
-                let lasting = self.reports.admit(now_ns, defect.kind)?;
-                Some(Err(Fault { subject: self.path.display().to_string(), defect, lasting }))
-            }
         }
     }
 
-    /// Looks for a list; `None` if it is the one that was there before.
-    fn look(&mut self, step: Step, watch: &mut Watch) -> Result<Option<Snapshot>, Defect> {
-        let chain = chain::walk(&self.path);
-        // Before the file is read: a change behind this makes an event.
-        watch.follow(self.number, &chain.links);
-        let found = chain.end.and_then(|_| reading::stamp(&self.path));
-        let stamp = found.map_err(|defect| self.fail(defect))?;
-        let is_same = self.last.stamp == Some(stamp);
-        if step == Step::Look && is_same && self.last.is_settled {
-            return self.repeat();
-        }
-        let (after, bytes) = reading::read(&self.path).map_err(|defect| self.fail(defect))?;
-        let hash = blake3::hash(&bytes);
-        let is_settled = step == Step::Look && is_same && after == stamp;
-        (self.last.stamp, self.last.is_settled) = (Some(after), is_settled);
-        if self.last.hash == Some(hash) {
-            return self.repeat();
-        }
-        let parsed = json::parse(&bytes);
-        (self.last.hash, self.last.defect) = (Some(hash), parsed.as_ref().err().cloned());
-        parsed.map(Some)
-    }
-
-    /// The same bytes have the same meaning.
-    fn repeat(&self) -> Result<Option<Snapshot>, Defect> {
-        self.last.defect.clone().map_or(Ok(None), Err)
-    }
-
-    /// Notes that there are no bytes, so that the next ones count as new even if they were there before.
-    fn fail(&mut self, defect: Defect) -> Defect {
-        self.last = Reading::default();
-        defect
+    fn report(&mut self, defect: Defect, now_ns: u64) -> Option<Fault> {
+        let lasting = self.reports.admit(now_ns, defect.kind)?;
+        Some(Fault { subject: self.path.display().to_string(), defect, lasting })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::folder::Folder;
+    use super::follow::Step;
     use super::*;
-    use crate::fault::FaultKind;
-    use std::fs::File;
-    use std::time::SystemTime;
+
+    const S: u64 = 1_000_000_000;
+
+    fn list() -> Found {
+        crate::list::json::parse(b"[\"a:1\"]").map(Some)
+    }
 
     #[test]
-    fn a_look_reads_only_what_may_have_changed() {
-        let (folder, mut watch) = (Folder::new("look"), Watch::new());
-        folder.write("api.json", "[\"a:1\"]");
-        let path = folder.path("api.json");
-        let mut source = FileSource::new(0, &path, 0);
-        let mut look = |step| {
-            let found =
-                source.look(step, &mut watch).map(|list| list.map(|list| list.members[0].addr.clone()));
-            (found.map_err(|defect| defect.kind), source.last.is_settled)
-        };
-        assert_eq!(look(Step::Look), (Ok(Some("a:1".to_owned())), false));
-        // Bytes may have changed within the tick of the file system's clock in which they were read.
-        assert_eq!(look(Step::Look), (Ok(None), true));
-        assert_eq!(look(Step::Look), (Ok(None), true));
-        assert_eq!(look(Step::Read), (Ok(None), false));
-        assert_eq!(look(Step::Look), (Ok(None), true));
-        // The same size and time of writing.
-        folder.write("api.json", "[\"b:1\"]");
-        File::options().write(true).open(&path).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
-        assert_eq!(look(Step::Look), (Ok(Some("b:1".to_owned())), false));
-        folder.write("api.json", "[");
-        assert_eq!(look(Step::Read), (Err(FaultKind::Cut), false));
-        assert_eq!(look(Step::Look), (Err(FaultKind::Cut), true));
-        assert_eq!(look(Step::Look), (Err(FaultKind::Cut), true));
-        std::fs::remove_file(&path).unwrap();
-        assert_eq!(look(Step::Look), (Err(FaultKind::Missing), false));
-        folder.write("api.json", "[\"b:1\"]");
-        assert_eq!(look(Step::Look), (Ok(Some("b:1".to_owned())), false));
+    fn a_reading_that_does_not_end_is_a_fault_said_once_and_then_every_five_minutes() {
+        let mut source = FileSource::new(Path::new("/net/api.json"), 0, READING_NS);
+        assert_eq!(source.begin(0), Some(Job { step: Step::Look, is_anew: false }));
+        assert!(source.finish(list(), 0).is_some_and(|update| update.is_ok()));
+        assert_eq!(
+            (source.next_ns(), source.begin(5 * S)),
+            (5 * S, Some(Job { step: Step::Look, is_anew: false }))
+        );
+        // However often it changes meanwhile.
+        source.note_change(6 * S);
+        assert_eq!((source.next_ns(), source.begin(7 * S), source.overdue(34 * S)), (35 * S, None, None));
+        let mut said = Vec::new();
+        for s in 35..400 {
+            said.extend(source.overdue(s * S).map(|fault| (s, fault.to_string())));
+        }
+        let words = "/net/api.json: the file was not read within 30s; see to its file system; weir reads it again once that answers";
+        assert_eq!(said, [(35, words.to_owned()), (335, format!("{words} (no list for 300s)"))]);
+        // What it found at last is no list, and the next reading takes no bytes as known.
+        assert!(source.finish(list(), 400 * S).is_none());
+        assert_eq!(source.next_ns(), 400 * S + S / 10);
+        assert_eq!(source.begin(401 * S), Some(Job { step: Step::Read, is_anew: true }));
+        assert!(source.finish(list(), 402 * S).is_some_and(|update| update.is_ok()));
+    }
+
+    #[test]
+    fn what_ends_too_late_is_no_list_though_nothing_looked_at_it_before() {
+        let mut source = FileSource::new(Path::new("/net/api.json"), 0, READING_NS);
+        source.begin(0);
+        let late = source.finish(list(), 31 * S).expect("a fault").expect_err("no list");
+        assert_eq!(late.defect.kind, FaultKind::Late);
+        // That it cannot be read at all says more.
+        source.begin(40 * S);
+        let gone = Defect::new(FaultKind::Unreadable, "gone", "see to it");
+        let fault = source.finish(Err(gone), 80 * S).expect("a fault").expect_err("no list");
+        assert_eq!(fault.defect.kind, FaultKind::Unreadable);
     }
 }

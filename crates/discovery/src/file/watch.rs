@@ -2,6 +2,9 @@
 //!
 //! A watch is only a hint to read sooner. Where it cannot be had (no descriptors, too many watches, a network folder)
 //! files are found changed by the look every few seconds.
+//!
+//! The threads that read files share it. Each adds its own watches, since a network folder may hold that up, and no lock is
+//! held meanwhile. So another one may remove a watch that was just added: then the next look adds it again.
 
 use super::chain::Link;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,6 +13,7 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What can change which bytes a path leads to, or whether they can be read.
 const EVENTS: WatchFlags = WatchFlags::CREATE
@@ -37,14 +41,18 @@ struct Interest {
 #[derive(Debug)]
 pub(crate) struct Watch {
     inotify: Option<OwnedFd>,
-    interests: HashMap<i32, Vec<Interest>>,
+    interests: Mutex<HashMap<i32, Vec<Interest>>>,
 }
 
 impl Watch {
     /// Nothing is watched; nothing ever will if the system refuses.
     pub(crate) fn new() -> Watch {
         let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok();
-        Watch { inotify, interests: HashMap::new() }
+        Watch { inotify, interests: Mutex::default() }
+    }
+
+    fn interests(&self) -> MutexGuard<'_, HashMap<i32, Vec<Interest>>> {
+        self.interests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Becomes readable when there are events.
@@ -53,18 +61,22 @@ impl Watch {
     }
 
     /// Watches these names for a source, and no others. A folder that is another one by now is watched anew.
-    pub(super) fn follow(&mut self, source: usize, links: &[Link]) {
+    pub(super) fn follow(&self, source: usize, links: &[Link]) {
         let Some(inotify) = &self.inotify else { return };
-        for interests in self.interests.values_mut() {
-            interests.retain(|interest| interest.source != source);
-        }
+        let mut watched = Vec::with_capacity(links.len());
         for Link { folder, name } in links {
             if let Ok(folder) = inotify::add_watch(inotify, folder, EVENTS) {
-                let interests = self.interests.entry(folder).or_default();
-                interests.push(Interest { source, name: name.clone() });
+                watched.push((folder, name));
             }
         }
-        self.interests.retain(|folder, interests| {
+        let mut all = self.interests();
+        for interests in all.values_mut() {
+            interests.retain(|interest| interest.source != source);
+        }
+        for (folder, name) in watched {
+            all.entry(folder).or_default().push(Interest { source, name: name.clone() });
+        }
+        all.retain(|folder, interests| {
             if interests.is_empty() {
                 // It fails where the folder is gone.
                 let _ = inotify::remove_watch(inotify, *folder);
@@ -74,9 +86,10 @@ impl Watch {
     }
 
     /// Takes the events that are there. Returns the sources that they concern.
-    pub(crate) fn take_changes(&mut self) -> Vec<usize> {
+    pub(crate) fn take_changes(&self) -> Vec<usize> {
         let mut changed = Vec::new();
         let Some(inotify) = &self.inotify else { return changed };
+        let mut all = self.interests();
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut reader = inotify::Reader::new(inotify, &mut buffer);
         let mut taken = 0;
@@ -87,15 +100,15 @@ impl Watch {
             let flags = event.events();
             let name = event.file_name().map(|name| OsStr::from_bytes(name.to_bytes()));
             if flags.contains(ReadFlags::QUEUE_OVERFLOW) {
-                changed.extend(self.interests.values().flatten().map(|interest| interest.source));
+                changed.extend(all.values().flatten().map(|interest| interest.source));
                 continue;
             }
-            let Some(interests) = self.interests.get(&event.wd()) else { continue };
+            let Some(interests) = all.get(&event.wd()) else { continue };
             // An event without a name is one of the folder itself.
             let concerned = interests.iter().filter(|interest| name.is_none_or(|name| interest.name == name));
             changed.extend(concerned.map(|interest| interest.source));
             if flags.contains(ReadFlags::IGNORED) {
-                self.interests.remove(&event.wd());
+                all.remove(&event.wd());
             }
         }
         changed.sort_unstable();
@@ -113,7 +126,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     /// The system queues an event before the call returns that causes it, so that nothing is waited for.
-    fn sees(watch: &mut Watch, folder: &Folder, change: impl FnOnce(&Folder)) -> Vec<usize> {
+    fn sees(watch: &Watch, folder: &Folder, change: impl FnOnce(&Folder)) -> Vec<usize> {
         watch.follow(4, &walk(&folder.path("api.json")).links);
         watch.take_changes();
         change(folder);
@@ -122,8 +135,8 @@ mod tests {
 
     #[test]
     fn every_way_to_change_a_file_is_seen_and_nothing_else() {
-        let (mut watch, folder) = (Watch::new(), Folder::new("watch"));
-        let mut sees = |change: fn(&Folder)| sees(&mut watch, &folder, change);
+        let (watch, folder) = (Watch::new(), Folder::new("watch"));
+        let sees = |change: fn(&Folder)| sees(&watch, &folder, change);
         assert_eq!(sees(|folder| folder.write("api.json", "[]")), [4]);
         assert_eq!(sees(|folder| folder.write("api.json", "[ ]")), [4]);
         assert_eq!(sees(|folder| folder.write("other", "[]")), [0; 0]);
@@ -150,10 +163,10 @@ mod tests {
 
     #[test]
     fn a_busy_folder_overflows_into_a_change_of_all() {
-        let (mut watch, folder) = (Watch::new(), Folder::new("overflow"));
+        let (watch, folder) = (Watch::new(), Folder::new("overflow"));
         let most: usize =
             fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap().trim().parse().unwrap();
-        let seen = sees(&mut watch, &folder, |folder| {
+        let seen = sees(&watch, &folder, |folder| {
             for i in 0..=most.min(50_000) {
                 folder.write(&format!("{}", i % 2), "");
             }
