@@ -1,7 +1,9 @@
 //! Why a source gives no list, and how often that is worth a report.
 
 use crate::place::Place;
+use rustix::io::Errno;
 use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 use weir_plan::duration::show_ns;
 
@@ -98,6 +100,68 @@ impl fmt::Display for Fault {
 }
 
 impl std::error::Error for Fault {}
+
+/// Why changes of lists are seen by looks alone; each kind is reported once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnwatchedKind {
+    /// There is no inotify instance.
+    Instance,
+    /// There are too many watches.
+    Watches,
+    /// A folder cannot be watched.
+    Folder,
+}
+
+/// The system does not say when lists change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unwatched {
+    /// Its kind.
+    pub kind: UnwatchedKind,
+    problem: String,
+    remedy: &'static str,
+}
+
+impl Unwatched {
+    /// No file can be watched at all.
+    pub(crate) fn instance(e: Errno) -> Unwatched {
+        let (problem, remedy) = match e {
+            Errno::MFILE => (
+                format!("no inotify instance is left: {e}"),
+                "raise fs.inotify.max_user_instances, or the limit of open files",
+            ),
+            _ => (format!("there is no inotify: {e}"), "let weir use it, if 5s are too late"),
+        };
+        Unwatched { kind: UnwatchedKind::Instance, problem, remedy }
+    }
+
+    /// A folder cannot be watched.
+    pub(crate) fn folder(folder: &Path, e: Errno) -> Unwatched {
+        let (kind, problem, remedy) = match e {
+            Errno::NOSPC => (
+                UnwatchedKind::Watches,
+                format!("no inotify watch is left: {e}"),
+                "raise fs.inotify.max_user_watches",
+            ),
+            _ => (
+                UnwatchedKind::Folder,
+                printable(&format!("the folder {} cannot be watched: {e}", folder.display())),
+                match e {
+                    Errno::ACCESS => "let weir's user read the folder",
+                    _ => "see to its file system, or move the list to another one",
+                },
+            ),
+        };
+        Unwatched { kind, problem, remedy }
+    }
+}
+
+impl fmt::Display for Unwatched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Unwatched { kind, problem, remedy } = self;
+        let lists = if *kind == UnwatchedKind::Instance { "lists" } else { "some lists" };
+        write!(f, "{lists} are not watched, but looked at every 5s: {problem}; {remedy}")
+    }
+}
 
 /// A text from outside, safe for a terminal.
 pub(crate) fn printable(text: &str) -> String {

@@ -15,8 +15,8 @@ mod list;
 mod place;
 mod run;
 
-pub use fault::{Defect, Fault, FaultKind};
+pub use fault::{Defect, Fault, FaultKind, Unwatched, UnwatchedKind};
 pub use list::json::parse;
 pub use list::{Finding, MOST_BYTES, MOST_ENTRIES, MOST_FINDINGS, MOST_MEMBERS, Member, Snapshot, State};
 pub use place::Place;
-pub use run::{Discovery, Source, Update, run};
+pub use run::{Discovery, News, Source, Update, run};

@@ -4,7 +4,7 @@
 //! holds up nothing but its list.
 
 use crate::clock::Clock;
-use crate::fault::Fault;
+use crate::fault::{Fault, Unwatched};
 use crate::file::{FileReader, FileSource, Found, Job, READING_NS, Watch};
 use crate::list::Snapshot;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -38,6 +38,15 @@ pub struct Update {
     pub result: Result<Arc<Snapshot>, Fault>,
 }
 
+/// What a process is told of its sources.
+#[derive(Clone, Debug)]
+pub enum News {
+    /// A list, or why there is none.
+    Update(Update),
+    /// Changes of lists are seen late.
+    Unwatched(Unwatched),
+}
+
 /// Sources that are followed, until this is dropped.
 #[derive(Debug)]
 #[must_use = "dropping it ends the sources"]
@@ -53,12 +62,12 @@ impl Drop for Discovery {
     }
 }
 
-/// Follows these sources on threads of its own, one of which calls `deliver` with each update. The first one of each
-/// source comes as soon as it is read. While `deliver` runs no update is taken.
+/// Follows these sources on threads of its own, one of which calls `deliver` with the news. The first one of each
+/// source comes as soon as it is read. While `deliver` runs nothing else is taken.
 ///
 /// # Errors
 /// When there is no descriptor or no thread, or no current folder for a relative path.
-pub fn run(sources: &[Source], deliver: impl FnMut(Update) + Send + 'static) -> io::Result<Discovery> {
+pub fn run(sources: &[Source], deliver: impl FnMut(News) + Send + 'static) -> io::Result<Discovery> {
     let clock = Clock::start();
     let mut files = Vec::with_capacity(sources.len());
     for (number, source) in sources.iter().enumerate() {
@@ -78,7 +87,7 @@ type Look = Box<dyn FnMut(Job, &Watch) -> Found + Send>;
 fn start(
     clock: Clock,
     files: Vec<(FileSource, Look)>,
-    deliver: impl FnMut(Update) + Send + 'static,
+    deliver: impl FnMut(News) + Send + 'static,
 ) -> io::Result<Discovery> {
     if READERS.load(Ordering::Relaxed) + files.len() > MOST_READERS {
         return Err(io::Error::other(
@@ -166,7 +175,7 @@ struct Thread<F> {
     deliver: F,
 }
 
-impl<F: FnMut(Update)> Thread<F> {
+impl<F: FnMut(News)> Thread<F> {
     fn run(mut self) {
         loop {
             self.wait();
@@ -177,13 +186,16 @@ impl<F: FnMut(Update)> Thread<F> {
             while let Ok(message) = self.inbox.try_recv() {
                 let Message::Found(source, found) = message else { return };
                 if let Some(result) = self.sources[source].finish(found, self.clock.now_ns()) {
-                    (self.deliver)(Update { source, result });
+                    (self.deliver)(News::Update(Update { source, result }));
                 }
+            }
+            for unwatched in self.watch.take_refusals() {
+                (self.deliver)(News::Unwatched(unwatched));
             }
             for (number, (source, reader)) in self.sources.iter_mut().zip(&self.readers).enumerate() {
                 let now_ns = self.clock.now_ns();
                 if let Some(fault) = source.overdue(now_ns) {
-                    (self.deliver)(Update { source: number, result: Err(fault) });
+                    (self.deliver)(News::Update(Update { source: number, result: Err(fault) }));
                 }
                 if let Some(job) = source.begin(now_ns) {
                     let _ = reader.send(job);
@@ -222,6 +234,14 @@ mod tests {
         crate::list::json::parse(format!("[\"{addr}\"]").as_bytes()).map(Some)
     }
 
+    fn only_updates(out: Sender<Update>) -> impl FnMut(News) + Send {
+        move |news| {
+            if let News::Update(update) = news {
+                drop(out.send(update));
+            }
+        }
+    }
+
     /// A file that is read at once, another list each time.
     fn quick(clock: Clock) -> (FileSource, Look) {
         let mut n = 0;
@@ -244,7 +264,7 @@ mod tests {
         let source = FileSource::new(Path::new("/hung"), clock.now_ns(), 100_000_000);
         let (out, updates) = channel();
         let files = vec![(source, Box::new(hung) as Look), quick(clock)];
-        let discovery = start(clock, files, move |update| drop(out.send(update))).expect("threads");
+        let discovery = start(clock, files, only_updates(out)).expect("threads");
         let mut faults = Vec::new();
         let mut lists = Vec::new();
         // The second list comes by the look after 5 s.
@@ -284,7 +304,7 @@ mod tests {
         let source = FileSource::new(Path::new("/slow"), clock.now_ns(), 100_000_000);
         let (out, updates) = channel();
         let files = vec![(source, Box::new(slow) as Look)];
-        let _discovery = start(clock, files, move |update| drop(out.send(update))).expect("threads");
+        let _discovery = start(clock, files, only_updates(out)).expect("threads");
         let late = updates.recv_timeout(BOUND).expect("an update").result.expect_err("no list");
         assert_eq!(late.defect.kind, crate::fault::FaultKind::Late);
         answer.send(()).expect("it waits");

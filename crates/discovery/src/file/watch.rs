@@ -1,19 +1,22 @@
 //! What the system says about folders: inotify, filtered to the names that lead to followed files.
 //!
 //! A watch is only a hint to read sooner. Where it cannot be had (no descriptors, too many watches, a network folder)
-//! files are found changed by the look every few seconds.
+//! files are found changed by the look every few seconds, and what the system refuses is said once ([`Unwatched`]).
 //!
 //! The threads that read files share it. Each adds its own watches, since a network folder may hold that up, and no lock is
 //! held meanwhile. So another one may remove a watch that was just added: then the next look adds it again.
 
 use super::chain::Link;
+use crate::fault::{Unwatched, UnwatchedKind};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use rustix::io::Errno;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// What can change which bytes a path leads to, or whether they can be read.
 const EVENTS: WatchFlags = WatchFlags::CREATE
@@ -37,18 +40,74 @@ struct Interest {
     name: OsString,
 }
 
+/// The calls by which the system is asked.
+#[derive(Clone, Copy, Debug)]
+struct Calls {
+    init: fn() -> Result<OwnedFd, Errno>,
+    add: fn(&OwnedFd, &Path) -> Result<i32, Errno>,
+}
+
+const CALLS: Calls = Calls {
+    init: || inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC),
+    add: |inotify, folder| inotify::add_watch(inotify, folder, EVENTS),
+};
+
 /// The watched folders of all sources.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    inotify: Option<OwnedFd>,
+    calls: Calls,
+    /// Empty while the system refuses; it is asked again at each look.
+    inotify: OnceLock<OwnedFd>,
     interests: Mutex<HashMap<i32, Vec<Interest>>>,
+    refusals: Mutex<Refusals>,
+}
+
+/// What the system has refused.
+#[derive(Debug, Default)]
+struct Refusals {
+    kinds: Vec<UnwatchedKind>,
+    /// Those that have not been taken.
+    new: Vec<Unwatched>,
 }
 
 impl Watch {
-    /// Nothing is watched; nothing ever will if the system refuses.
+    /// Nothing is watched yet.
     pub(crate) fn new() -> Watch {
-        let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok();
-        Watch { inotify, interests: Mutex::default() }
+        Watch::by(CALLS)
+    }
+
+    fn by(calls: Calls) -> Watch {
+        let (interests, refusals) = (Mutex::default(), Mutex::default());
+        Watch { calls, inotify: OnceLock::new(), interests, refusals }
+    }
+
+    fn refusals(&self) -> MutexGuard<'_, Refusals> {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what cannot be watched, once for each kind.
+    fn refuse(&self, unwatched: Unwatched) {
+        let mut refusals = self.refusals();
+        if !refusals.kinds.contains(&unwatched.kind) {
+            refusals.kinds.push(unwatched.kind);
+            refusals.new.push(unwatched);
+        }
+    }
+
+    /// Takes what the system refuses to watch and has not been said.
+    pub(crate) fn take_refusals(&self) -> Vec<Unwatched> {
+        std::mem::take(&mut self.refusals().new)
+    }
+
+    fn inotify(&self) -> Option<&OwnedFd> {
+        if self.inotify.get().is_none() {
+            match (self.calls.init)() {
+                // Another thread may have been sooner.
+                Ok(inotify) => drop(self.inotify.set(inotify)),
+                Err(e) => self.refuse(Unwatched::instance(e)),
+            }
+        }
+        self.inotify.get()
     }
 
     fn interests(&self) -> MutexGuard<'_, HashMap<i32, Vec<Interest>>> {
@@ -57,16 +116,19 @@ impl Watch {
 
     /// Becomes readable when there are events.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
-        self.inotify.as_ref().map(AsFd::as_fd)
+        self.inotify.get().map(AsFd::as_fd)
     }
 
     /// Watches these names for a source, and no others. A folder that is another one by now is watched anew.
     pub(super) fn follow(&self, source: usize, links: &[Link]) {
-        let Some(inotify) = &self.inotify else { return };
+        let Some(inotify) = self.inotify() else { return };
         let mut watched = Vec::with_capacity(links.len());
         for Link { folder, name } in links {
-            if let Ok(folder) = inotify::add_watch(inotify, folder, EVENTS) {
-                watched.push((folder, name));
+            match (self.calls.add)(inotify, folder) {
+                Ok(folder) => watched.push((folder, name)),
+                // It has gone meanwhile, which the file's reader says.
+                Err(Errno::NOENT | Errno::NOTDIR) => {}
+                Err(e) => self.refuse(Unwatched::folder(folder, e)),
             }
         }
         let mut all = self.interests();
@@ -88,7 +150,7 @@ impl Watch {
     /// Takes the events that are there. Returns the sources that they concern.
     pub(crate) fn take_changes(&self) -> Vec<usize> {
         let mut changed = Vec::new();
-        let Some(inotify) = &self.inotify else { return changed };
+        let Some(inotify) = self.inotify.get() else { return changed };
         let mut all = self.interests();
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut reader = inotify::Reader::new(inotify, &mut buffer);
@@ -159,6 +221,49 @@ mod tests {
         assert_eq!(sees(|folder| folder.write("..2/api.json", "[ ]")), [4]);
         assert_eq!(sees(|folder| fs::remove_dir_all(folder.path("..2")).unwrap()), [4]);
         assert_eq!(sees(|folder| fs::create_dir(folder.path("..2")).unwrap()), [4]);
+    }
+
+    /// The sentences that a watch leaves behind by two looks for two files.
+    fn refused(watch: &Watch, folder: &Folder) -> Vec<String> {
+        for (source, name) in [(0, "a.json"), (1, "b.json"), (0, "a.json")] {
+            watch.follow(source, &walk(&folder.path(name)).links);
+        }
+        let said = watch.take_refusals().iter().map(Unwatched::to_string).collect();
+        assert!(watch.take_refusals().is_empty(), "once");
+        said
+    }
+
+    #[test]
+    fn what_the_system_refuses_is_said_once_with_the_remedy() {
+        let folder = Folder::new("refused");
+        let none = Calls { init: || Err(Errno::MFILE), ..CALLS };
+        assert_eq!(
+            refused(&Watch::by(none), &folder),
+            [
+                "lists are not watched, but looked at every 5s: no inotify instance is left: Too many open files (os error 24); \
+              raise fs.inotify.max_user_instances, or the limit of open files"
+            ]
+        );
+        let full = Calls { add: |_, _| Err(Errno::NOSPC), ..CALLS };
+        assert_eq!(
+            refused(&Watch::by(full), &folder),
+            [
+                "some lists are not watched, but looked at every 5s: no inotify watch is left: No space left on device (os error 28); \
+              raise fs.inotify.max_user_watches"
+            ]
+        );
+        let other = Calls { add: |_, _| Err(Errno::OPNOTSUPP), ..CALLS };
+        let said = refused(&Watch::by(other), &folder);
+        let root = folder.path("").display().to_string();
+        assert_eq!(
+            said.iter().map(|said| said.replace(root.trim_end_matches('/'), "FOLDER")).collect::<Vec<_>>(),
+            [
+                "some lists are not watched, but looked at every 5s: the folder FOLDER cannot be watched: Operation not supported (os error 95); see to its file system, or move the list to another one"
+            ]
+        );
+        assert_eq!(refused(&Watch::new(), &folder), [""; 0]);
+        // A folder that has gone is no refusal.
+        assert_eq!(refused(&Watch::by(Calls { add: |_, _| Err(Errno::NOENT), ..CALLS }), &folder), [""; 0]);
     }
 
     #[test]

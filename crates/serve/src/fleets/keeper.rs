@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
-use weir_discovery::{Discovery, Snapshot, Source, Update, run};
+use weir_discovery::{Discovery, News, Snapshot, Source, Unwatched, UnwatchedKind, Update, run};
 
 /// How often targets are looked at that only a doubted list lacks.
 const LOOK: Duration = Duration::from_millis(250);
@@ -26,6 +26,8 @@ const ROOM: Duration = Duration::from_millis(100);
 pub(crate) enum Message {
     /// A list, or why there is none, from a source of this round.
     Update(u64, Update),
+    /// Changes of lists are seen late.
+    Unwatched(Unwatched),
     /// The fleets are those of another topology.
     Renewed,
     /// Nothing changes any more after this time.
@@ -75,6 +77,7 @@ pub(crate) fn start(door: Arc<impl Applies + 'static>) -> io::Result<Sender<Mess
         is_blind: false,
         failures: Failures::default(),
         log: Log::default(),
+        unwatched: Vec::new(),
         unserved: None,
         waiting: None,
         failed: Vec::new(),
@@ -96,6 +99,8 @@ struct Keeper<A> {
     is_blind: bool,
     failures: Failures,
     log: Log,
+    /// Why changes of lists are seen late, as it was said.
+    unwatched: Vec<UnwatchedKind>,
     /// Why the members are not served as they are.
     unserved: Option<String>,
     /// Lists and faults for which there is no room yet.
@@ -139,7 +144,13 @@ impl<A: Applies> Keeper<A> {
         self.round += 1;
         let (out, round) = (self.out.clone(), self.round);
         let sources: Vec<Source> = paths.iter().cloned().map(Source::File).collect();
-        self.discovery = match run(&sources, move |update| drop(out.send(Message::Update(round, update)))) {
+        let deliver = move |news| {
+            drop(out.send(match news {
+                News::Update(update) => Message::Update(round, update),
+                News::Unwatched(unwatched) => Message::Unwatched(unwatched),
+            }));
+        };
+        self.discovery = match run(&sources, deliver) {
             Ok(discovery) => Some(discovery),
             Err(e) => {
                 if !std::mem::replace(&mut self.is_blind, true) {
@@ -159,7 +170,7 @@ impl<A: Applies> Keeper<A> {
             Some(pause) => self.inbox.recv_timeout(pause),
             None => self.inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
-        let mut updates = Vec::new();
+        let (mut updates, mut unseen) = (Vec::new(), Vec::new());
         let mut renewed = false;
         let first = match first {
             Ok(message) => Some(message),
@@ -170,10 +181,12 @@ impl<A: Applies> Keeper<A> {
             match message {
                 Message::Update(round, update) if round == self.round => updates.push(update),
                 Message::Update(..) => {}
+                Message::Unwatched(unwatched) => unseen.push(unwatched),
                 Message::Renewed => renewed = true,
                 Message::Stop(after) => self.end = Some(Instant::now() + after),
             }
         }
+        unseen.iter().for_each(|unwatched| self.note_unwatched(unwatched));
         if self.end.is_some_and(|end| end <= Instant::now()) {
             return None;
         }
@@ -187,6 +200,14 @@ impl<A: Applies> Keeper<A> {
             }
         }
         Some(updates)
+    }
+
+    /// Says once for each kind that changes of lists are seen late. Sources that are begun anew give it again.
+    fn note_unwatched(&mut self, unwatched: &Unwatched) {
+        if !self.unwatched.contains(&unwatched.kind) {
+            self.unwatched.push(unwatched.kind);
+            self.log.line(format!("fleets: {unwatched}"));
+        }
     }
 
     /// How long nothing is to be done; `None`: until a message comes.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
-use weir_discovery::{Snapshot, Source, run};
+use weir_discovery::{News, Snapshot, Source, run};
 
 /// How long the first lists are waited for (`docs/spec/serving.md`).
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -23,10 +23,11 @@ pub(crate) fn first_lists(paths: &[PathBuf]) -> io::Result<FirstLists> {
     }
     let sources: Vec<Source> = paths.iter().cloned().map(Source::File).collect();
     let (out, updates) = channel();
-    let _discovery = run(&sources, move |update| drop(out.send(update)))?;
+    let _discovery = run(&sources, move |news| drop(out.send(news)))?;
     let end = Instant::now() + PATIENCE;
     while lists.len() < paths.len() {
-        let Ok(update) = updates.recv_timeout(end.saturating_duration_since(Instant::now())) else { break };
+        let Ok(news) = updates.recv_timeout(end.saturating_duration_since(Instant::now())) else { break };
+        let News::Update(update) = news else { continue };
         if let (Ok(list), Some(path)) = (update.result, paths.get(update.source)) {
             lists.insert(path.clone(), list);
         }
