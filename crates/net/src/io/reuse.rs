@@ -1,5 +1,5 @@
 //! Reused memory for futures that are made for each request: requests arrive in bursts, and the system's allocator
-//! keeps only seven free pieces of a size at hand. And objects with buffers that have grown, of which a loop needs one.
+//! keeps only seven free pieces of a size at hand. And objects with buffers that have grown, such as heads of messages.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -10,6 +10,8 @@ use std::task::{Context, Poll};
 
 /// Pieces of one kind that are kept.
 const KEPT: usize = 256;
+/// Objects of one type that are kept.
+const SPARES_KEPT: usize = 64;
 
 /// The free pieces of a loop, by the kind of future.
 #[derive(Default)]
@@ -49,26 +51,35 @@ impl Reuse {
     }
 }
 
-/// Objects that users of a loop keep for the next use, one of each type.
+/// Objects that a loop keeps for their next use, a list of each type. They go from hand to hand in their boxes and come
+/// back here, so that a request in a warm process allocates none.
 #[derive(Default)]
 pub struct Spares(RefCell<Vec<Box<dyn Any>>>);
 
 impl Spares {
-    /// Takes the object of this type; a new one, if there is none or it is in use.
+    /// Takes an object of this type, as it was left; a new one, if none is kept.
     pub fn take<T: Default + 'static>(&self) -> Box<T> {
-        let mut spares = self.0.borrow_mut();
-        let place = spares.iter().position(|spare| spare.is::<T>());
-        let spare = place.and_then(|place| spares.swap_remove(place).downcast().ok());
-        spare.unwrap_or_default()
+        find(&mut self.0.borrow_mut()).and_then(Vec::pop).unwrap_or_default()
     }
 
-    /// Keeps an object, unless there is one already.
+    /// Keeps an object, unless there are enough of its type.
     pub fn keep<T: 'static>(&self, spare: Box<T>) {
-        let mut spares = self.0.borrow_mut();
-        if !spares.iter().any(|spare| spare.is::<T>()) {
-            spares.push(spare);
+        let mut lists = self.0.borrow_mut();
+        match find(&mut lists) {
+            Some(list) if list.len() < SPARES_KEPT => list.push(spare),
+            Some(_) => {}
+            None => lists.push(Box::new(vec![spare])),
         }
     }
+}
+
+/// The list of this type, if one was begun.
+#[expect(
+    clippy::vec_box,
+    reason = "objects are handed over in their boxes, which are used again as they are"
+)]
+fn find<T: 'static>(lists: &mut [Box<dyn Any>]) -> Option<&mut Vec<Box<T>>> {
+    lists.iter_mut().find_map(|list| list.downcast_mut())
 }
 
 impl<F: Future> Memory<F> {
@@ -115,16 +126,16 @@ mod tests {
     use std::task::Waker;
 
     #[test]
-    fn one_object_of_each_type_is_kept() {
+    fn objects_are_kept_by_type_up_to_a_bound() {
         let spares = Spares::default();
-        let mut first: Box<Vec<u8>> = spares.take();
-        first.push(1);
-        let second: Box<Vec<u8>> = spares.take();
         spares.keep(Box::new(String::from("other")));
-        spares.keep(first);
-        spares.keep(second);
-        assert_eq!(*spares.take::<Vec<u8>>(), [1]);
-        assert!(spares.take::<Vec<u8>>().is_empty());
+        for n in 0..SPARES_KEPT + 2 {
+            spares.keep(Box::new(vec![n]));
+        }
+        for n in (0..SPARES_KEPT).rev() {
+            assert_eq!(*spares.take::<Vec<usize>>(), [n]);
+        }
+        assert!(spares.take::<Vec<usize>>().is_empty());
         assert_eq!(*spares.take::<String>(), "other");
     }
 

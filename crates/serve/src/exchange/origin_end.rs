@@ -102,7 +102,7 @@ impl OriginConn {
     /// Begins a request on it.
     pub fn begin(self, core: &Core, ask: &OutgoingRequest<'_>) -> OriginEnd {
         match self {
-            OriginConn::H1(conn) => OriginEnd::H1(client::Stream::begin(conn, ask, &RESPONSE_LIMITS)),
+            OriginConn::H1(conn) => OriginEnd::H1(client::Stream::begin(core, conn, ask, &RESPONSE_LIMITS)),
             OriginConn::H2(handle) => OriginEnd::H2(Box::new(h2::client::Stream::begin(core, handle, ask))),
         }
     }
@@ -274,12 +274,12 @@ impl OriginEnd {
     }
 
     /// Ends the exchange; returns the connection if it can be reused. `sent`: the request was sent completely.
-    pub fn end(self, sent: bool) -> Option<OriginConn> {
+    pub fn end(self, core: &Core, sent: bool) -> Option<OriginConn> {
         match self {
-            OriginEnd::H1(stream) => stream.end(sent).map(OriginConn::H1),
+            OriginEnd::H1(stream) => stream.end(core, sent).map(OriginConn::H1),
             // The connection stays with the target.
             OriginEnd::H2(stream) => {
-                stream.end();
+                stream.end(core);
                 None
             }
         }

@@ -97,7 +97,7 @@ impl OriginReply {
     pub fn give_back(self: Box<Self>, ex: &Exchange) {
         let sent = ex.is_complete() && self.is_sent_whole();
         let OriginReply { upstream, origin, .. } = *self;
-        if let Some(conn) = origin.end(sent) {
+        if let Some(conn) = origin.end(&ex.core, sent) {
             match conn.is_bound() {
                 true => ex.pinned.put(&*upstream, conn, ex.core.recent()),
                 false => upstream.put(&ex.core, conn),
@@ -109,7 +109,7 @@ impl OriginReply {
     pub fn give_back_drained(self: Box<Self>, core: &Core) {
         let sent = self.is_sent_whole();
         let OriginReply { upstream, origin, .. } = *self;
-        if let Some(conn) = origin.end(sent).filter(|conn| !conn.is_bound()) {
+        if let Some(conn) = origin.end(core, sent).filter(|conn| !conn.is_bound()) {
             upstream.put(core, conn);
         }
     }

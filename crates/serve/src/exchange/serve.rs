@@ -11,7 +11,7 @@ use super::{
     switch, tunnel,
 };
 use crate::log::{Entry, History, Line};
-use crate::message::{Disposition, Piece, heads};
+use crate::message::{Disposition, Piece};
 use crate::metrics::{ExchangeOutcome, RequestLimit};
 use crate::sync::buffered::BufferedBytes;
 use crate::sync::panics::{Panicked, caught, run_caught};
@@ -106,7 +106,7 @@ pub(crate) async fn serve<G: Serves>(
     unlogged.has_ended = true;
     drop(unlogged);
     if let Some(ex) = Rc::into_inner(ex) {
-        heads::keep_request(ex.request);
+        ex.core.spares.keep(ex.request);
     }
     after
 }

@@ -4,7 +4,6 @@
 //! `h1` and `h2` read and write these; `exchange` works with them and does not know which of the two is behind.
 
 mod from_client;
-pub(crate) mod heads;
 mod to_origin;
 
 pub(crate) use from_client::{Disposition, RequestBodyError, ResponseHead};

@@ -1,7 +1,7 @@
 //! One request on a connection to an origin, and its answer.
 
 use super::Conn;
-use crate::message::{HeadError, HeadKind, OutgoingRequest, Piece, ResponseBodyError, heads};
+use crate::message::{HeadError, HeadKind, OutgoingRequest, Piece, ResponseBodyError};
 use crate::metrics::Ending;
 use std::io;
 use std::task::{Context, Poll};
@@ -34,7 +34,12 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// Queues the request's head.
-    pub fn begin(mut conn: Box<Conn>, ask: &OutgoingRequest<'_>, limits: &'static Limits) -> Stream {
+    pub fn begin(
+        core: &Core,
+        mut conn: Box<Conn>,
+        ask: &OutgoingRequest<'_>,
+        limits: &'static Limits,
+    ) -> Stream {
         let body = body_out(ask.request.framing());
         let out = conn.wire.queue_to();
         weir_http1::render_request(ask.request, ask.checked, ask.hop, ask.edits, body, out);
@@ -47,7 +52,7 @@ impl Stream {
         };
         Stream {
             conn,
-            response: heads::take_response(),
+            response: core.spares.take(),
             seek: Seek::default(),
             asked,
             limits,
@@ -267,12 +272,12 @@ impl Stream {
     /// Ends the exchange; returns the connection if it can be reused (`docs/spec/serving.md#reuse`): the request was
     /// sent completely (`sent`), the response was read completely, no byte is left over, neither side said close,
     /// nothing was upgraded or aborted.
-    pub fn end(self, sent: bool) -> Option<Box<Conn>> {
+    pub fn end(self, core: &Core, sent: bool) -> Option<Box<Conn>> {
         let clean = sent && self.is_clean();
         let Stream { mut conn, response, .. } = self;
         conn.is_doubtful = response.framing() == Framing::None;
         conn.bound |= response.binds_connection();
-        heads::keep_response(response);
+        core.spares.keep(response);
         clean.then_some(conn)
     }
 

@@ -8,7 +8,7 @@ mod stream;
 pub(crate) use stream::Stream;
 
 use crate::h1::render_alone;
-use crate::message::{Disposition, error_page, heads};
+use crate::message::{Disposition, error_page};
 use crate::metrics::{HeadAnswer, Parting, RequestLimit};
 use crate::transport::linger::linger;
 use crate::transport::session::{Ending, Session};
@@ -144,7 +144,7 @@ async fn read_head(core: &Core, conn: &Conn, patience_ns: Option<u64>, idle_unti
         let mut wire = conn.wire.borrow_mut();
         loop {
             if !wire.input().is_empty() {
-                match take(&session.listener.limits, &mut wire, &mut seek) {
+                match take(core, &session.listener.limits, &mut wire, &mut seek) {
                     Ok(Some(request)) => {
                         session.idle_since_ns.set(u64::MAX);
                         return Poll::Ready(Reading::Whole(request));
@@ -192,8 +192,13 @@ async fn read_head(core: &Core, conn: &Conn, patience_ns: Option<u64>, idle_unti
 }
 
 /// Takes a head from the input if it is complete.
-fn take(limits: &Limits, wire: &mut Wire, seek: &mut Seek) -> Result<Option<Box<Request>>, Refusal> {
-    let mut request = heads::take_request();
+fn take(
+    core: &Core,
+    limits: &Limits,
+    wire: &mut Wire,
+    seek: &mut Seek,
+) -> Result<Option<Box<Request>>, Refusal> {
+    let mut request = core.spares.take::<Request>();
     let at_once = if seek.is_fresh() { request.take(wire.input(), limits) } else { None };
     let taken = match at_once {
         Some(length) => Ok(Some(length)),
@@ -208,7 +213,7 @@ fn take(limits: &Limits, wire: &mut Wire, seek: &mut Seek) -> Result<Option<Box<
             Ok(Some(request))
         }
         other => {
-            heads::keep_request(request);
+            core.spares.keep(request);
             other.map(|_| None)
         }
     }

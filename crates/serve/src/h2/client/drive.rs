@@ -3,11 +3,12 @@
 use super::liveness::Liveness;
 use super::{Conn, Ending, Fault, Report};
 use crate::h2::link::{AnswerHead, Link, LinkEnd};
-use crate::message::{HeadKind, Opening, OpeningError, RESPONSE_LIMITS, heads};
+use crate::message::{HeadKind, Opening, OpeningError, RESPONSE_LIMITS};
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll};
+use weir_http1::Response;
 use weir_http2::{ErrorCode, Event, Head};
 use weir_net::io::Core;
 use weir_net::io::deadlines::Deadline;
@@ -144,7 +145,7 @@ impl Driver {
     fn put_head(&self, stream: u32, status: u16, kind: HeadKind, head: &Head, has_body: bool) {
         let mut scratch = self.core.buffers.small();
         self.link.put_head(stream, |asked| {
-            let mut response = heads::take_response();
+            let mut response = self.core.spares.take::<Response>();
             let read = head.response(status, asked, has_body, &RESPONSE_LIMITS, &mut response, &mut scratch);
             AnswerHead { kind, read: read.map(|()| response) }
         });

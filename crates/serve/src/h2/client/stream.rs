@@ -2,7 +2,7 @@
 
 use super::Handle;
 use crate::h2::link::{Fate, Incoming, LinkEnd, OpenStream};
-use crate::message::{HeadError, HeadKind, OutgoingRequest, Piece, ResponseBodyError, heads};
+use crate::message::{HeadError, HeadKind, OutgoingRequest, Piece, ResponseBodyError};
 use crate::metrics::Ending;
 use std::io;
 use std::task::{Context, Poll};
@@ -62,7 +62,7 @@ impl Stream {
             stream,
             is_tunnel,
             recv: None,
-            response: heads::take_response(),
+            response: core.spares.take(),
             deadline: core.deadlines.add(),
             reads: 0,
             nothing: Default::default(),
@@ -128,7 +128,7 @@ impl Stream {
         };
         self.reads += 1;
         let response = head.read.map_err(HeadError::Rule)?;
-        heads::keep_response(std::mem::replace(&mut self.response, response));
+        core.spares.keep(std::mem::replace(&mut self.response, response));
         if head.kind == HeadKind::Final {
             let framing = self.response.framing();
             let has_ended = framing == Framing::None && !self.is_tunnel;
@@ -227,8 +227,8 @@ impl Stream {
     }
 
     /// Ends the exchange. Unfinished parts are cancelled; the connection stays with its target.
-    pub fn end(self) {
-        heads::keep_response(self.response);
+    pub fn end(self, core: &Core) {
+        core.spares.keep(self.response);
     }
 
     /// As a tunnel: reads more bytes from the origin; `false` is its end of stream.

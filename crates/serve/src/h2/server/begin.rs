@@ -3,7 +3,7 @@
 use super::stream::client_traits;
 use super::{Conn, Open, Stream, unwanted};
 use crate::h2::link::{OpenStream, UnwantedBody};
-use crate::message::{Disposition, error_page, heads};
+use crate::message::{Disposition, error_page};
 use crate::metrics::HeadAnswer;
 use std::future::Future;
 use std::rc::Rc;
@@ -21,7 +21,7 @@ pub(super) fn request<F: Future<Output = Disposition> + 'static>(
     exchange: impl FnOnce(Stream, Box<Request>) -> F,
 ) {
     let core = &conn.core;
-    let (mut request, mut scratch) = (heads::take_request(), core.buffers.small());
+    let (mut request, mut scratch) = (core.spares.take::<Request>(), core.buffers.small());
     let stream = conn.link.accept(stream);
     if is_end {
         conn.link.end_body(stream.id());
@@ -41,7 +41,7 @@ pub(super) fn request<F: Future<Output = Disposition> + 'static>(
             if let Some(unwanted) = UnwantedBody::new(&stream) {
                 unwanted::linger(conn, unwanted);
             }
-            heads::keep_request(request);
+            core.spares.keep(request);
         }
     }
     core.buffers.keep_small(scratch);
