@@ -5,7 +5,7 @@
 
 use crate::clock::Clock;
 use crate::fault::{Fault, Unwatched};
-use crate::file::{FileReader, FileSource, Found, Job, READING_NS, Watch};
+use crate::file::{FileReader, FileSource, Job, LookResult, READING_NS, Watch};
 use crate::list::Snapshot;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
@@ -74,19 +74,19 @@ pub fn run(sources: &[Source], deliver: impl FnMut(News) + Send + 'static) -> io
         let Source::File(path) = source;
         let path = std::path::absolute(path)?;
         let mut reader = FileReader::new(number, &path);
-        let look: Look = Box::new(move |job, watch| reader.look(job, watch));
+        let look: Lookup = Box::new(move |job, watch| reader.look(job, watch));
         files.push((FileSource::new(&path, clock.now_ns(), READING_NS), look));
     }
     start(clock, files, deliver)
 }
 
 /// Reads a file.
-type Look = Box<dyn FnMut(Job, &Watch) -> Found + Send>;
+type Lookup = Box<dyn FnMut(Job, &Watch) -> LookResult + Send>;
 
 /// Follows these files, each with what reads it.
 fn start(
     clock: Clock,
-    files: Vec<(FileSource, Look)>,
+    files: Vec<(FileSource, Lookup)>,
     deliver: impl FnMut(News) + Send + 'static,
 ) -> io::Result<Discovery> {
     if READERS.load(Ordering::Relaxed) + files.len() > MOST_READERS {
@@ -112,7 +112,7 @@ fn start(
 /// A message to the thread of all sources.
 enum Message {
     /// A reading of this source has ended.
-    Found(usize, Found),
+    Found(usize, LookResult),
     Stop,
 }
 
@@ -134,9 +134,9 @@ impl Door {
 }
 
 /// Starts the thread that reads a file. It ends when the returned way to it is dropped.
-fn reader(number: usize, mut look: Look, watch: Arc<Watch>, door: Door) -> io::Result<Sender<Job>> {
+fn reader(number: usize, mut look: Lookup, watch: Arc<Watch>, door: Door) -> io::Result<Sender<Job>> {
     let (out, jobs) = channel();
-    let counted = Counted::new();
+    let counted = LiveReader::new();
     std::thread::Builder::new().name("weir-list".to_owned()).spawn(move || {
         let _counted = counted;
         while let Ok(job) = jobs.recv() {
@@ -150,16 +150,16 @@ fn reader(number: usize, mut look: Look, watch: Arc<Watch>, door: Door) -> io::R
 }
 
 /// One of [`READERS`].
-struct Counted;
+struct LiveReader;
 
-impl Counted {
-    fn new() -> Counted {
+impl LiveReader {
+    fn new() -> LiveReader {
         READERS.fetch_add(1, Ordering::Relaxed);
-        Counted
+        LiveReader
     }
 }
 
-impl Drop for Counted {
+impl Drop for LiveReader {
     fn drop(&mut self) {
         READERS.fetch_sub(1, Ordering::Relaxed);
     }
@@ -230,7 +230,7 @@ mod tests {
     /// What is waited for comes long before.
     const BOUND: Duration = Duration::from_secs(30);
 
-    fn list(addr: &str) -> Found {
+    fn list(addr: &str) -> LookResult {
         crate::list::json::parse(format!("[\"{addr}\"]").as_bytes()).map(Some)
     }
 
@@ -243,7 +243,7 @@ mod tests {
     }
 
     /// A file that is read at once, another list each time.
-    fn quick(clock: Clock) -> (FileSource, Look) {
+    fn quick(clock: Clock) -> (FileSource, Lookup) {
         let mut n = 0;
         let look = move |_: Job, _: &Watch| {
             n += 1;
@@ -263,7 +263,7 @@ mod tests {
         };
         let source = FileSource::new(Path::new("/hung"), clock.now_ns(), 100_000_000);
         let (out, updates) = channel();
-        let files = vec![(source, Box::new(hung) as Look), quick(clock)];
+        let files = vec![(source, Box::new(hung) as Lookup), quick(clock)];
         let discovery = start(clock, files, only_updates(out)).expect("threads");
         let mut faults = Vec::new();
         let mut lists = Vec::new();
@@ -303,7 +303,7 @@ mod tests {
         };
         let source = FileSource::new(Path::new("/slow"), clock.now_ns(), 100_000_000);
         let (out, updates) = channel();
-        let files = vec![(source, Box::new(slow) as Look)];
+        let files = vec![(source, Box::new(slow) as Lookup)];
         let _discovery = start(clock, files, only_updates(out)).expect("threads");
         let late = updates.recv_timeout(BOUND).expect("an update").result.expect_err("no list");
         assert_eq!(late.defect.kind, crate::fault::FaultKind::Late);

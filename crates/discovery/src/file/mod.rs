@@ -12,7 +12,7 @@ mod watch;
 #[cfg(test)]
 mod folder;
 
-pub(crate) use reader::{FileReader, Found, Job};
+pub(crate) use reader::{FileReader, Job, LookResult};
 pub(crate) use watch::Watch;
 
 use crate::fault::{Defect, Fault, FaultKind, Reports};
@@ -90,7 +90,7 @@ impl FileSource {
     }
 
     /// Ends a reading. Returns a list if it is another one, and a fault if it is to be reported.
-    pub(crate) fn finish(&mut self, found: Found, now_ns: u64) -> Option<Result<Arc<Snapshot>, Fault>> {
+    pub(crate) fn finish(&mut self, found: LookResult, now_ns: u64) -> Option<Result<Arc<Snapshot>, Fault>> {
         let late = self.overdue(now_ns);
         let is_late = self.reading.take().is_some_and(|reading| reading.is_late);
         self.follow.finish(now_ns);
@@ -122,7 +122,7 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn list() -> Found {
+    fn list() -> LookResult {
         crate::list::json::parse(b"[\"a:1\"]").map(Some)
     }
 

@@ -17,7 +17,7 @@ pub(crate) struct Job {
 }
 
 /// A list if it is another one than before, or why there is none.
-pub(crate) type Found = Result<Option<Snapshot>, Defect>;
+pub(crate) type LookResult = Result<Option<Snapshot>, Defect>;
 
 /// Reads a file.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl FileReader {
     }
 
     /// Looks for a list.
-    pub(crate) fn look(&mut self, job: Job, watch: &Watch) -> Found {
+    pub(crate) fn look(&mut self, job: Job, watch: &Watch) -> LookResult {
         let Job { step, is_anew } = job;
         if is_anew {
             self.last = Reading::default();

@@ -73,10 +73,10 @@ struct Refusals {
 impl Watch {
     /// Nothing is watched yet.
     pub(crate) fn new() -> Watch {
-        Watch::by(CALLS)
+        Watch::with_calls(CALLS)
     }
 
-    fn by(calls: Calls) -> Watch {
+    fn with_calls(calls: Calls) -> Watch {
         let (interests, refusals) = (Mutex::default(), Mutex::default());
         Watch { calls, inotify: OnceLock::new(), interests, refusals }
     }
@@ -238,7 +238,7 @@ mod tests {
         let folder = Folder::new("refused");
         let none = Calls { init: || Err(Errno::MFILE), ..CALLS };
         assert_eq!(
-            refused(&Watch::by(none), &folder),
+            refused(&Watch::with_calls(none), &folder),
             [
                 "lists are not watched, but looked at every 5s: no inotify instance is left: Too many open files (os error 24); \
               raise fs.inotify.max_user_instances, or the limit of open files"
@@ -246,14 +246,14 @@ mod tests {
         );
         let full = Calls { add: |_, _| Err(Errno::NOSPC), ..CALLS };
         assert_eq!(
-            refused(&Watch::by(full), &folder),
+            refused(&Watch::with_calls(full), &folder),
             [
                 "some lists are not watched, but looked at every 5s: no inotify watch is left: No space left on device (os error 28); \
               raise fs.inotify.max_user_watches"
             ]
         );
         let other = Calls { add: |_, _| Err(Errno::OPNOTSUPP), ..CALLS };
-        let said = refused(&Watch::by(other), &folder);
+        let said = refused(&Watch::with_calls(other), &folder);
         let root = folder.path("").display().to_string();
         assert_eq!(
             said.iter().map(|said| said.replace(root.trim_end_matches('/'), "FOLDER")).collect::<Vec<_>>(),
@@ -263,7 +263,10 @@ mod tests {
         );
         assert_eq!(refused(&Watch::new(), &folder), [""; 0]);
         // A folder that has gone is no refusal.
-        assert_eq!(refused(&Watch::by(Calls { add: |_, _| Err(Errno::NOENT), ..CALLS }), &folder), [""; 0]);
+        assert_eq!(
+            refused(&Watch::with_calls(Calls { add: |_, _| Err(Errno::NOENT), ..CALLS }), &folder),
+            [""; 0]
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod to_origin;
 pub(crate) use from_client::{Disposition, RequestBodyError, ResponseHead};
 pub(crate) use to_origin::{
     ConnectionHold, HeadError, HeadKind, Opening, OpeningError, OutgoingRequest, RESPONSE_LIMITS,
-    ResponseBodyError, RunConnection,
+    ResponseBodyError,
 };
 
 use crate::metrics::{LabelValue as _, RequestLimit};

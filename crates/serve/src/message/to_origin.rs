@@ -3,12 +3,9 @@
 use crate::metrics::{Ending, OpenConnection};
 use crate::sync::counter::CountGuard;
 use crate::transport::inner::OwnConnection;
-use crate::verify_run::{RunEvent, VerifyRun};
-use std::rc::Rc;
-use std::sync::Arc;
+use std::any::Any;
 use weir_http1::{Checked, Edits, Hop, Limits, Refusal, Request};
 use weir_http2::{ErrorCode, Malformed};
-use weir_net::io::Core;
 use weir_net::transport::tls;
 use weir_plan::fixed;
 
@@ -107,28 +104,8 @@ pub(crate) struct ConnectionHold {
     pub _counted: Option<CountGuard>,
     /// Counts it as open.
     pub open: Option<OpenConnection>,
-    /// Reports its end in a run of a verification.
-    pub _in_run: Option<Box<RunConnection>>,
-}
-
-/// A connection of a run; dropping it reports its end.
-pub(crate) struct RunConnection {
-    run: Arc<VerifyRun>,
-    core: Rc<Core>,
-}
-
-impl RunConnection {
-    /// One that has just been opened, which took this long.
-    pub fn opened(run: &Arc<VerifyRun>, core: &Rc<Core>, took_ns: u64) -> Box<RunConnection> {
-        run.report(RunEvent::ConnectionOpened { at_ns: core.now(), took_ns });
-        Box::new(RunConnection { run: run.clone(), core: core.clone() })
-    }
-}
-
-impl Drop for RunConnection {
-    fn drop(&mut self) {
-        self.run.report(RunEvent::ConnectionClosed { at_ns: self.core.now() });
-    }
+    /// What reports its end when it is dropped, in a run of a verification.
+    pub _in_run: Option<Box<dyn Any>>,
 }
 
 impl ConnectionHold {

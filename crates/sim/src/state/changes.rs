@@ -254,7 +254,7 @@ impl Changes {
             return;
         }
         let Some(member) = tables.views[view].members[place as usize] else { return };
-        self.was_there(member, now_ns);
+        self.extend_time(member, now_ns);
     }
 
     /// Something has left a queue or server: what goes on of a request that was cancelled, or a check. No balancer counts
@@ -262,7 +262,7 @@ impl Changes {
     pub fn left_node(&mut self, code: &Code, stage: StageId, member: MemberId, now_ns: u64) {
         let Some(tables) = code.changes.as_deref() else { return };
         let member = code.node(stage, member).and_then(|node| tables.member_of(node));
-        member.into_iter().for_each(|member| self.was_there(member, now_ns));
+        member.into_iter().for_each(|member| self.extend_time(member, now_ns));
     }
 
     /// Whether a step lists members again: those with something inside were there until then.
@@ -271,8 +271,8 @@ impl Changes {
         of.is_some_and(|of| matches!(of.what, StepKind::Relist { .. }))
     }
 
-    /// Something was inside of a member until now.
-    fn was_there(&mut self, member: Member, now_ns: u64) {
+    /// Something was inside of a member until now: its time lasts until then.
+    fn extend_time(&mut self, member: Member, now_ns: u64) {
         let Attendance { spans, absent } = &mut self.attendance;
         if let Some(span) = spans.get_mut(&member).filter(|span| span.left_ns < now_ns) {
             span.until_ns = now_ns;

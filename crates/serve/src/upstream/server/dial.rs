@@ -4,12 +4,16 @@ use super::Server;
 use crate::exchange::abort::Abort;
 use crate::exchange::failure::FailureCause;
 use crate::exchange::{Exchange, Failure};
-use crate::message::{ConnectionHold, RunConnection};
+use crate::message::ConnectionHold;
 use crate::metrics::OriginHandshake;
 use crate::transport::proxy_protocol;
+use crate::verify_run::{RunEvent, VerifyRun};
+use std::any::Any;
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 use weir_net::io::Core;
 use weir_net::io::system::is_exhausted;
@@ -25,6 +29,26 @@ const ASK_AGAIN_NS: u64 = 5_000_000;
 pub(super) struct Connection {
     pub(super) socket: Socket,
     pub(super) held: ConnectionHold,
+}
+
+/// A connection of a run; dropping it reports its end.
+struct RunConnection {
+    run: Arc<VerifyRun>,
+    core: Rc<Core>,
+}
+
+impl RunConnection {
+    /// One that has just been opened, which took this long.
+    fn opened(run: &Arc<VerifyRun>, core: &Rc<Core>, took_ns: u64) -> Box<dyn Any> {
+        run.report(RunEvent::ConnectionOpened { at_ns: core.now(), took_ns });
+        Box::new(RunConnection { run: run.clone(), core: core.clone() })
+    }
+}
+
+impl Drop for RunConnection {
+    fn drop(&mut self) {
+        self.run.report(RunEvent::ConnectionClosed { at_ns: self.core.now() });
+    }
 }
 
 impl Server {
