@@ -74,10 +74,6 @@ impl Spares {
 }
 
 /// The list of this type, if one was begun.
-#[expect(
-    clippy::vec_box,
-    reason = "objects are handed over in their boxes, which are used again as they are"
-)]
 fn find<T: 'static>(lists: &mut [Box<dyn Any>]) -> Option<&mut Vec<Box<T>>> {
     lists.iter_mut().find_map(|list| list.downcast_mut())
 }

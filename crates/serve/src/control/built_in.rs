@@ -86,7 +86,7 @@ pub(super) async fn run(lp: Rc<Loop>, arrivals: Arrivals) {
         };
         let Ok(socket) = socket.watch(&lp.core.runtime) else { continue };
         if let Some(address) = address {
-            let server = CrashingServer { listener, socket: Some(socket), address, lines };
+            let server = CrashingServer { listener, socket: Some(socket), address, lines, _port: None };
             lp.core.runtime.spawn(server.serve(lp.clone()));
         } else {
             lp.core.runtime.spawn(accept(lp.clone(), listener, socket));

@@ -47,20 +47,21 @@ pub(super) struct CrashingServer {
     pub socket: Option<ListeningSocket>,
     pub address: SocketAddr,
     pub lines: Vec<Rc<LocalTimeLine>>,
+    /// Keeps its port while the process is down.
+    pub _port: Option<OwnedFd>,
 }
 
 impl CrashingServer {
     /// Serves its connections, and ends them at each crash.
     pub async fn serve(mut self, lp: Rc<Loop>) {
-        let mut held = None;
         loop {
             let (is_up, flips_ns) = self.state(&lp).await;
             if is_up && self.socket.is_none() {
                 let socket = TcpListener::bind(self.address);
                 self.socket = socket.and_then(|socket| LoopSocket::Tcp(socket).watch(&lp.core.runtime)).ok();
-                held = None;
+                self._port = None;
             } else if !is_up && self.socket.take().is_some() {
-                held = hold(self.address).ok();
+                self._port = hold(self.address).ok();
                 self.end_connections(&lp).await;
             }
             // Without a socket though it is up, it tries again soon.

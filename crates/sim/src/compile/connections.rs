@@ -32,10 +32,11 @@ impl Compiler<'_> {
 }
 
 impl Compiler<'_> {
-    /// Notes that the step that was emitted last enters the queue or the shared cores of these nodes.
-    pub(crate) fn note_entrance(&mut self, draft: &Draft, position: usize, shares: bool) {
+    /// Notes that the step that was emitted last enters the queue or the shared cores of these nodes, which this leaves.
+    pub(crate) fn entered(&mut self, draft: &Draft, position: usize, shares: bool, leaves: Op) -> Post {
         let pc = self.code.steps.len() as u32 - 1;
         self.connections.add_entrance(draft, position, pc, shares);
+        Post::Op(leaves)
     }
 }
 

@@ -426,14 +426,12 @@ impl Compiler<'_> {
             Spec::Queue { concurrency, capacity, timeout_ns, on_cancel } => {
                 let limits = Limits { concurrency: *concurrency, capacity: capacity.unwrap_or(u64::MAX) };
                 let leaves = self.queue(stage, draft, limits, *timeout_ns, *on_cancel);
-                self.note_entrance(draft, position, false);
-                Some(Post::Op(leaves))
+                Some(self.entered(draft, position, false, leaves))
             }
             Spec::Concurrent { work, cores, contention, coherency, threads, on_cancel } => {
                 let law = concurrent::Law::new(*cores, *contention, *coherency, *threads);
                 let leaves = self.share(stage, draft, law, *cores, work, place, *on_cancel);
-                self.note_entrance(draft, position, true);
-                Some(Post::Op(leaves))
+                Some(self.entered(draft, position, true, leaves))
             }
             Spec::Rate { rate, key } => self.rate(rate, key.as_ref(), stage, draft),
             Spec::Connection(connecting) => self.connection(stage, connecting, draft, position),

@@ -252,7 +252,7 @@ impl<'a> Core<'a> {
     /// Whether a request is inside of a queue now. One that entered ahead of time is not yet.
     pub(crate) fn has_inside(&self, site: &QueueSite, member: MemberId, now_ns: u64) -> bool {
         let Member { queue, since, .. } = &self.members[member.index_from(site.offset)];
-        !queue.is_idle() && !(site.ahead && *since > now_ns)
+        !(queue.is_idle() || site.ahead && *since > now_ns)
     }
 
     /// Enters a queue; also how many wait there then.

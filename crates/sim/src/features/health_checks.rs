@@ -129,16 +129,11 @@ impl Engine<'_> {
                 return self.check_sleeps(slot, now_ns, ns);
             }
             Op::EnterQueue { queue } => return self.check_enters(slot, queue, pc, member, depth, now_ns),
-            Op::LeaveQueue { queue } => {
-                self.give_back_slot(queue, member, 0, now_ns);
-                self.leaves_node(code.queues[queue as usize].stage, member, now_ns);
+            op @ (Op::LeaveQueue { .. } | Op::LeaveShare { .. }) => {
+                self.check_leaves(slot, op, member, now_ns)
             }
             Op::EnterShare { share } => {
                 return self.check_enters_share(slot, share, pc, member, depth, now_ns);
-            }
-            Op::LeaveShare { share } => {
-                self.leave_share(slot, share, member, 0, now_ns);
-                self.leaves_node(code.shares[share as usize].stage, member, now_ns);
             }
             Op::Fault { fault } => self.check_meets_refusal(slot, fault, member, now_ns),
             Op::LeaveFaulty { .. } => {
@@ -177,6 +172,22 @@ impl Engine<'_> {
             | Op::End => {}
         }
         true
+    }
+
+    /// A check leaves a queue, or cores that are shared.
+    fn check_leaves(&mut self, slot: SlotId, op: Op, member: MemberId, now_ns: u64) {
+        let code = self.core.code();
+        match op {
+            Op::LeaveQueue { queue } => {
+                self.give_back_slot(queue, member, 0, now_ns);
+                self.leaves_node(code.queues[queue as usize].stage, member, now_ns);
+            }
+            Op::LeaveShare { share } => {
+                self.leave_share(slot, share, member, 0, now_ns);
+                self.leaves_node(code.shares[share as usize].stage, member, now_ns);
+            }
+            _ => {}
+        }
     }
 
     /// A check crosses a link whose time is drawn.

@@ -114,7 +114,12 @@ impl Builder<'_> {
             draft.pc = first;
             let calls = (draft.end == End::Call).then(|| self.layout.add_call(&mut self.code, draft));
             for position in 0..draft.chain.len() {
-                let act = self.act(StageId(first + position as u32), draft, position);
+                let stage = first + position as u32;
+                let act = self.act(StageId(stage), draft, position);
+                if let Act::Queue { .. } | Act::Share { .. } = act {
+                    let shares = matches!(act, Act::Share { .. });
+                    self.connections.add_entrance(draft, position, stage, shares);
+                }
                 let last = position + 1 == draft.chain.len();
                 let next = match calls {
                     _ if !last => Next::Stage,
@@ -169,12 +174,10 @@ impl Builder<'_> {
                     self.layout.add_refusals(&mut self.code, stage, draft);
                 }
                 let limits = Limits { concurrency: *concurrency, capacity: capacity.unwrap_or(u64::MAX) };
-                self.connections.add_entrance(draft, position, stage.0, false);
                 self.queue(limits, *timeout_ns, *on_cancel, stage, draft, reports)
             }
             Spec::Concurrent { work, cores, contention, coherency, threads, on_cancel } => {
                 let law = concurrent::Law::new(*cores, *contention, *coherency, *threads);
-                self.connections.add_entrance(draft, position, stage.0, true);
                 let gauge = self.gauge(stage, draft, *cores);
                 let work = Draw { pause, ..self.draw(work, purpose::WORK, place) };
                 self.share(law, work, *on_cancel, gauge, draft, reports)
