@@ -38,7 +38,7 @@ pub struct Update {
     pub result: Result<Arc<Snapshot>, Fault>,
 }
 
-/// What a process is told of its sources.
+/// The news of its sources that a process gets.
 #[derive(Clone, Debug)]
 pub enum News {
     /// A list, or why there is none.

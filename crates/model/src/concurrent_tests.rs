@@ -246,7 +246,7 @@ fn a_great_crowd_is_cut_off_in_any_order() {
     assert!(out.iter().all(|t| t % 2 == 1));
 }
 
-/// One thread and two cores: a connection's work shares the cores with the request that has the thread, and lets nobody in.
+/// One thread and two cores: a connection's work shares the cores with the request that has the thread, and admits no other.
 #[test]
 fn work_without_a_thread_shares_the_cores_only() {
     let (law, mut jobs, mut server) =

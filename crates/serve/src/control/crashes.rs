@@ -112,7 +112,7 @@ impl CrashingServer {
     }
 }
 
-/// Keeps a port that nobody listens at: it refuses connections, and no other socket gets it.
+/// Keeps a port at which no socket listens: connections are refused, and no other process gets it.
 fn hold(address: SocketAddr) -> io::Result<OwnedFd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket(family, SocketType::STREAM, None)?;

@@ -302,7 +302,7 @@ impl Blueprint {
         self.lbs.get(&lb).map(|lb| lb.ends.clone()).unwrap_or_default()
     }
 
-    /// Whether each target of a balancer has an end that is always there: nobody needs to look behind them.
+    /// Whether each target of a balancer has an end that is always there: what is behind them needs no look.
     pub fn has_fixed_ends(&self, lb: NodeId) -> bool {
         self.lbs.get(&lb).is_some_and(|lb| lb.are_fixed)
     }
