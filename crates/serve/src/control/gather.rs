@@ -145,7 +145,7 @@ async fn pools(graph: &Graph, round: &Round<'_>, out: &mut Samples) -> Option<()
         if let Some(borrowed) = lb.and_then(|lb| lb.state.borrowed()) {
             out.add(Of::SubsetBorrowed, [(&pool.label).into()], borrowed);
         }
-        for (number, target) in (0..).map(TargetId).zip(&counts.targets) {
+        for (number, target) in (0..).map(TargetId).zip(counts.targets.iter()) {
             round.step().await?;
             let is_there = lb.is_none_or(|lb| lb.has_target(number));
             if !is_there || !target.is_new_in(round.number) {
@@ -192,7 +192,7 @@ async fn connections(graph: &Graph, round: &Round<'_>, out: &mut Samples) -> Opt
     let mut homes: BTreeMap<u32, TargetConnections<'_>> = BTreeMap::new();
     for lb in graph.balancers() {
         let Some(ends) = graph.ends_of(lb.node) else { continue };
-        for ((number, ends), target) in (0..).map(TargetId).zip(ends.iter()).zip(&lb.counts.targets) {
+        for ((number, ends), target) in (0..).map(TargetId).zip(ends.iter()).zip(lb.counts.targets.iter()) {
             round.step().await?;
             if !lb.has_target(number) {
                 continue;

@@ -5,7 +5,6 @@ use super::blueprint::{Blueprint, listens};
 use super::ends::{End, Ends, outer};
 use super::identity::inside;
 use super::newest::NewestGraph;
-use super::nodes::Nodes;
 use super::sharing::Sharing;
 use super::state::LocalState;
 use crate::exchange::NodeId;
@@ -18,6 +17,7 @@ use crate::nodes::lb::{
 use crate::nodes::{Id, Node};
 use crate::sync::LocalSemaphore;
 use crate::sync::discards::Discards;
+use crate::sync::shared_list::{CHUNK, SharedList};
 use crate::transport::inner::InnerAddress;
 use crate::transport::settings::client_files;
 use crate::upstream::connect::{Addresses, BuiltInServers, Place};
@@ -90,11 +90,11 @@ pub(crate) struct Builder<'a> {
 /// A graph that is being built, a few nodes at a time: requests go on meanwhile, in the graph before it.
 #[derive(Default)]
 pub(crate) struct Draft {
-    nodes: RefCell<Nodes>,
+    nodes: RefCell<SharedList<Node>>,
     /// Which of them are balancers.
     balancers: RefCell<Vec<NodeId>>,
     /// The counters of targets of the balancer that is the next node.
-    counts: RefCell<Vec<Rc<TargetCounts>>>,
+    counts: RefCell<SharedList<Rc<TargetCounts>>>,
     /// The same of their health, on the thread that keeps it; and those of balancers that are built.
     health: RefCell<Vec<TargetHealth>>,
     healths: RefCell<BTreeMap<NodeId, Vec<TargetHealth>>>,
@@ -229,36 +229,71 @@ impl Builder<'_> {
         is_here && matches!(self.blueprint.spec(id), Spec::Lb(_))
     }
 
-    /// Finds the counters of a balancer's targets, at most `left` of them; returns whether all are found.
+    /// Finds the counters of a balancer's targets, about `left` of them, so that chunks stay whole; returns whether all are
+    /// found.
     fn count_targets(&self, id: NodeId, left: &mut usize) -> bool {
         let (labels, mut counts) = (self.blueprint.labels(id), self.draft.counts.borrow_mut());
         let rest = &labels[counts.len()..];
-        let some = &rest[..rest.len().min(*left)];
-        *left -= some.len();
+        let end = (counts.len() + rest.len().min(*left)).next_multiple_of(CHUNK) - counts.len();
+        let some = &rest[..rest.len().min(end)];
+        *left = left.saturating_sub(some.len());
         let pool = plan::label(&self.blueprint.point, id);
         self.add_counts(id, &pool, some, &mut counts);
         if self.owner.is_here {
             self.state.metrics.add_healths(&pool, some, &mut self.draft.health.borrow_mut());
         }
-        some.len() == rest.len()
+        let are_all = some.len() == rest.len();
+        if are_all {
+            counts.seal();
+        }
+        are_all
     }
 
     /// Adds the counters of these targets of a balancer, which come after those that it has: those of the present graph's
-    /// balancer are found without a look at their names.
-    fn add_counts(&self, id: NodeId, pool: &str, labels: &[Arc<str>], counts: &mut Vec<Rc<TargetCounts>>) {
+    /// balancer are found without a look at their names, and whole chunks of them shared.
+    fn add_counts(
+        &self,
+        id: NodeId,
+        pool: &str,
+        labels: &[Arc<str>],
+        counts: &mut SharedList<Rc<TargetCounts>>,
+    ) {
+        let metrics = &self.state.metrics;
+        let mut find = metrics.targets_of(pool);
         let before = self.sharing().and_then(|(graph, _)| {
             let lb = graph.lb(self.blueprint.id(id))?;
             Some((graph.blueprint.labels(lb.node), lb.clone()))
         });
-        let was = |at: usize, label: &Arc<str>| {
-            let (labels, lb) = before.as_ref()?;
-            labels.get(at).filter(|was| Arc::ptr_eq(was, label)).and_then(|_| lb.counts.targets.get(at))
+        let Some((were, lb)) = before else {
+            labels.iter().for_each(|label| counts.push(find(label)));
+            return;
         };
-        for label in labels {
-            match was(counts.len(), label) {
-                Some(known) => counts.push(known.clone()),
-                None => self.state.metrics.add_targets(pool, std::slice::from_ref(label), counts),
+        let mut rest = labels;
+        while !rest.is_empty() {
+            let (from, chunk) = (counts.len(), counts.next_chunk());
+            let (now, later) = rest.split_at(rest.len().min(CHUNK - from % CHUNK));
+            rest = later;
+            let was = were.get(from..were.len().min(from + now.len())).unwrap_or_default();
+            let is_same = |at: usize| was.get(at).is_some_and(|was| Arc::ptr_eq(was, &now[at]));
+            if let Some(chunk) = chunk
+                && lb.counts.targets.chunk(chunk).len() == now.len()
+                && (0..now.len()).all(is_same)
+            {
+                counts.share(&lb.counts.targets, chunk);
+                continue;
             }
+            for (at, label) in now.iter().enumerate() {
+                match lb.counts.targets.get(from + at).filter(|_| is_same(at)) {
+                    Some(known) => counts.push(known.clone()),
+                    None => counts.push(find(label)),
+                }
+            }
+            let left = (0..was.len()).filter(|at| !is_same(*at));
+            left.for_each(|at| metrics.doubt(&lb.counts.pool.label, &was[at]));
+        }
+        let all = self.blueprint.labels(id).len();
+        if counts.len() == all {
+            were.iter().skip(all).for_each(|label| metrics.doubt(&lb.counts.pool.label, label));
         }
     }
 
@@ -274,8 +309,13 @@ impl Builder<'_> {
         self.count_alone(&nodes, &outer);
         let gone = self.draft.adopt(self.core.now(), seen);
         let ids = self.draft.balancers.take();
-        let of = |id: &NodeId| if let Node::Lb(lb) = nodes.get(*id) { Some(lb) } else { None };
+        let of = |id: &NodeId| if let Some(Node::Lb(lb)) = nodes.get(*id as usize) { Some(lb) } else { None };
         let balancers = || ids.iter().filter_map(of);
+        let lbs: BTreeMap<u32, NodeId> = balancers().map(|lb| (lb.id.0, lb.node)).collect();
+        // Balancers that stay say themselves which targets they lack.
+        if self.sharing().is_none_or(|(before, _)| before.lbs.keys().any(|id| !lbs.contains_key(id))) {
+            self.state.metrics.doubt_all();
+        }
         let graph = Graph {
             blueprint: self.blueprint.clone(),
             entries: self
@@ -284,7 +324,7 @@ impl Builder<'_> {
                 .map(|(number, id)| (*number, inside(&self.blueprint.point, *id)))
                 .collect(),
             roots: self.roots(),
-            lbs: balancers().map(|lb| (lb.id.0, lb.node)).collect(),
+            lbs,
             ends: balancers().map(|lb| (lb.node, self.ends(lb.node))).collect(),
             outer,
             cut: AbortFlag::default(),
@@ -391,10 +431,10 @@ impl Builder<'_> {
     }
 
     /// Servers at these ends, without a balancer before them, have counters of their own.
-    fn count_alone(&self, nodes: &Nodes, outer: &[End]) {
+    fn count_alone(&self, nodes: &SharedList<Node>, outer: &[End]) {
         for end in outer {
             if let End::Server(id) = end
-                && let Node::Server(server) = nodes.get(*id)
+                && let Some(Node::Server(server)) = nodes.get(*id as usize)
             {
                 let label = plan::label(&self.blueprint.point, *id);
                 let counts = || self.state.metrics.pool(&label, &[label.as_str().into()]);

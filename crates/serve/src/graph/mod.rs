@@ -11,7 +11,6 @@ mod hash_names;
 pub(crate) mod identity;
 mod make;
 pub(crate) mod newest;
-pub(crate) mod nodes;
 mod probe_ways;
 mod run;
 pub(crate) mod sharing;
@@ -28,12 +27,12 @@ use crate::metrics::TargetHealth;
 use crate::nodes::lb::Lb;
 use crate::nodes::{Id, Node};
 use crate::sync::discards::{Discards, Slice};
+use crate::sync::shared_list::SharedList;
 use crate::transport::listener::Entry;
 use crate::upstream::server::Server;
 use blueprint::Blueprint;
 use ends::{End, Ends, reachable};
 use newest::NewestGraph;
-use nodes::Nodes;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -45,7 +44,7 @@ use weir_plan as plan;
 pub(crate) struct Graph {
     /// Its blueprint, which lives as long as any graph has it.
     pub blueprint: Arc<Blueprint>,
-    nodes: Nodes,
+    nodes: SharedList<Node>,
     /// Where the newest graph of its thread is.
     newest: Rc<NewestGraph>,
     /// Whether its requests end now.
@@ -113,7 +112,7 @@ impl Graph {
 
     /// A node.
     pub fn node(&self, id: NodeId) -> &Node {
-        self.nodes.get(id)
+        &self.nodes[id as usize]
     }
 
     /// Where requests enter; `None`: nowhere any more.

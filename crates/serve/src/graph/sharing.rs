@@ -2,8 +2,8 @@
 //! a thread builds only the chunks of the others.
 
 use super::blueprint::Blueprint;
-use super::nodes::CHUNK;
 use crate::exchange::NodeId;
+use crate::sync::shared_list::CHUNK;
 use weir_plan::{Edge, Spec};
 
 /// What the graphs of a blueprint share with those of the one before it.

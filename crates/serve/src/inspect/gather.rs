@@ -153,7 +153,7 @@ async fn of_loop(graph: &Graph, now_ns: u64, slices: &Slices) -> ThreadView {
         slices.step().await;
         said.recent.push((lb.id, lb.counts.pool.recent.counts(now_ns)));
         let mut attempts = Vec::with_capacity(lb.counts.targets.len());
-        for (target, counts) in (0..).map(TargetId).zip(&lb.counts.targets) {
+        for (target, counts) in (0..).map(TargetId).zip(lb.counts.targets.iter()) {
             slices.step().await;
             let (begun, failed) = counts.attempts();
             attempts.push(Attempts { target, begun, failed, brief: counts.brief.counts(now_ns) });

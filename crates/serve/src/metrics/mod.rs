@@ -45,7 +45,7 @@ use connected::ConnectedTargets;
 use counts::{CountsBy, values};
 use histogram::Histogram;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -70,6 +70,14 @@ values! {
 /// Pool and target, by display name.
 type Names = (Arc<str>, Arc<str>);
 
+/// Counters of targets that a later graph does not have.
+#[derive(Default)]
+struct Doubted {
+    /// Any may be among them.
+    are_all: bool,
+    names: BTreeSet<Names>,
+}
+
 /// The name of a node, and its kind.
 type Node = (Arc<str>, Counting);
 
@@ -81,6 +89,8 @@ pub(crate) struct Metrics {
     targets: RefCell<BTreeMap<Names, Rc<TargetCounts>>>,
     health: RefCell<BTreeMap<Names, Rc<HealthCounts>>>,
     nodes: RefCell<BTreeMap<Node, Rc<NodeCounts>>>,
+    /// Which counters of targets a graph may have had as the last.
+    doubted: RefCell<Doubted>,
     /// The targets of pools, as the last scrape has met them.
     pub connected: ConnectedTargets,
     /// The lateness of its clock.
@@ -106,9 +116,8 @@ impl Metrics {
 
     /// The counters of a pool with these targets.
     pub fn pool(&self, pool: &str, targets: &[Arc<str>]) -> LbCounts {
-        let mut counts = Vec::with_capacity(targets.len());
-        self.add_targets(pool, targets, &mut counts);
-        LbCounts { targets: counts, pool: self.pool_of(pool) }
+        let (counts, pool) = (self.targets_of(pool), self.pool_of(pool));
+        LbCounts { targets: targets.iter().map(counts).collect(), pool }
     }
 
     /// The counters of a pool.
@@ -118,15 +127,14 @@ impl Metrics {
         self.pools.borrow_mut().entry(label.clone()).or_insert_with(new).clone()
     }
 
-    /// Adds the counters of these targets of a pool to the others.
-    pub fn add_targets(&self, pool: &str, targets: &[Arc<str>], counts: &mut Vec<Rc<TargetCounts>>) {
+    /// Finds the counters of each target of a pool by its name.
+    pub fn targets_of(&self, pool: &str) -> impl FnMut(&Arc<str>) -> Rc<TargetCounts> {
         let pool = self.pool_of(pool).label.clone();
         let mut all = self.targets.borrow_mut();
-        let target = |name: &Arc<str>| {
+        move |name: &Arc<str>| {
             let new = || Rc::new(TargetCounts::new(name.clone()));
             all.entry((pool.clone(), name.clone())).or_insert_with(new).clone()
-        };
-        counts.extend(targets.iter().map(target));
+        }
     }
 
     /// Adds the counters of the health of these targets of a pool to the others.
@@ -158,10 +166,39 @@ impl Metrics {
         self.busy.look(now_ns);
     }
 
+    /// A graph comes that may lack any of the targets that are counted.
+    pub fn doubt_all(&self) {
+        self.doubted.borrow_mut().are_all = true;
+    }
+
+    /// A graph comes that lacks this target of a pool.
+    pub fn doubt(&self, pool: &Arc<str>, target: &Arc<str>) {
+        self.doubted.borrow_mut().names.insert((pool.clone(), target.clone()));
+    }
+
     /// Forgets the counters of targets that no graph has any more, in slices.
     pub async fn forget(&self, discards: &Discards, rt: &Runtime) {
-        take_unused(&self.targets, discards, rt).await;
-        take_unused(&self.health, discards, rt).await;
+        let Doubted { are_all, names } = self.doubted.take();
+        if are_all {
+            take_unused(&self.targets, discards, rt).await;
+            take_unused(&self.health, discards, rt).await;
+            return;
+        }
+        let names: Vec<Names> = names.into_iter().collect();
+        for some in names.chunks(AT_ONCE) {
+            let mut gone = Vec::new();
+            for names in some {
+                let (is_used, counts) = take_one(&self.targets, names);
+                let (is_judged, health) = take_one(&self.health, names);
+                gone.push((counts, health));
+                if is_used || is_judged {
+                    // An older graph still has it.
+                    self.doubted.borrow_mut().names.insert(names.clone());
+                }
+            }
+            discards.put(gone, Slice::Memory);
+            rt.next_turn().await;
+        }
     }
 
     /// The number of the last scrape that has begun.
@@ -183,6 +220,15 @@ impl Metrics {
         held(&self.nodes);
         self.round.set(self.round.get() + 1);
         self.round.get()
+    }
+}
+
+/// Takes an entry out of a table if only that has it; returns whether anything else does, and the entry.
+fn take_one<T>(all: &RefCell<BTreeMap<Names, Rc<T>>>, names: &Names) -> (bool, Option<Rc<T>>) {
+    let mut all = all.borrow_mut();
+    match all.get(names).map(Rc::strong_count) {
+        Some(1) => (false, all.remove(names)),
+        count => (count.is_some(), None),
     }
 }
 
@@ -216,6 +262,10 @@ mod tests {
     use super::*;
     use weir_policy::TargetId;
 
+    fn target(counts: &LbCounts, number: usize) -> &TargetCounts {
+        counts.targets.get(number).expect("a target")
+    }
+
     #[test]
     fn who_has_the_same_labels_counts_in_one_place() {
         let metrics = Metrics::default();
@@ -223,10 +273,33 @@ mod tests {
         one.begins(TargetId(1));
         other.begins(TargetId(0));
         other.ended(0, TargetId(0), None);
-        assert_eq!((one.targets[1].in_flight(), one.targets[1].ended.sum()), (1, 1));
+        assert_eq!((target(&one, 1).in_flight(), target(&one, 1).ended.sum()), (1, 1));
         // No target is counted twice, and a number without a target counts nowhere.
         one.begins(TargetId(7));
-        assert!(one.targets[1].is_new_in(1) && !other.targets[0].is_new_in(1));
+        assert!(target(&one, 1).is_new_in(1) && !target(&other, 0).is_new_in(1));
+    }
+
+    fn forget(metrics: &Metrics) {
+        let rt = Runtime::new().expect("a runtime");
+        rt.clone().block_on(metrics.forget(&Discards::default(), &rt)).expect("it polls");
+    }
+
+    /// Only doubted counters are looked at, until nothing has them any more; a target that comes back keeps its own.
+    #[test]
+    fn doubted_counters_are_forgotten_once_nothing_has_them() {
+        let metrics = Metrics::default();
+        let [a, b] = ["a", "b"].map(|name| metrics.pool("p", &[name.into()]));
+        drop(metrics.pool("p", &["c".into()]));
+        a.begins(TargetId(0));
+        metrics.doubt(&"p".into(), &"a".into());
+        metrics.doubt(&"p".into(), &"b".into());
+        drop(b);
+        forget(&metrics);
+        let names = || metrics.targets.borrow().keys().map(|of| of.1.to_string()).collect::<String>();
+        assert_eq!(names(), "ac");
+        drop(a);
+        forget(&metrics);
+        assert_eq!(names(), "c");
     }
 
     #[test]
@@ -237,10 +310,9 @@ mod tests {
         drop(metrics.pool("p", &["b".into()]));
         drop(metrics.listener("edge"));
         metrics.begin_round();
-        let rt = Runtime::new().expect("a runtime");
-        let forgotten = rt.clone().block_on(metrics.forget(&Discards::default(), &rt));
-        forgotten.expect("it polls");
+        metrics.doubt_all();
+        forget(&metrics);
         assert_eq!((metrics.targets.borrow().len(), metrics.listeners.borrow().len()), (1, 0));
-        assert_eq!(metrics.pool("p", &["a".into()]).targets[0].in_flight(), 1);
+        assert_eq!(target(&metrics.pool("p", &["a".into()]), 0).in_flight(), 1);
     }
 }

@@ -7,6 +7,7 @@ use super::connected::PoolTotals;
 use super::counts::{Count, OutcomeLabel, Outcomes};
 use super::histogram::Histogram;
 use super::recent::{Brief, Recent, is_failure};
+use crate::sync::shared_list::SharedList;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -84,7 +85,7 @@ impl ScrapeRound {
 pub(crate) struct LbCounts {
     pub pool: Rc<PoolCounts>,
     /// By the number of the target.
-    pub targets: Vec<Rc<TargetCounts>>,
+    pub targets: SharedList<Rc<TargetCounts>>,
 }
 
 impl LbCounts {

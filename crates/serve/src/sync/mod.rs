@@ -8,6 +8,7 @@ pub(crate) mod discards;
 pub(crate) mod panics;
 pub(crate) mod process;
 pub(crate) mod semaphore;
+pub(crate) mod shared_list;
 pub(crate) mod signal;
 pub(crate) mod slices;
 pub(crate) mod timeline;

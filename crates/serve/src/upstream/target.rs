@@ -11,7 +11,7 @@ use crate::metrics::{ConnectionCounts, Ending};
 use crate::sync::discards::{Discards, Slice};
 use crate::sync::slices::AT_ONCE;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::ops::Bound;
 use std::rc::{Rc, Weak};
@@ -54,8 +54,8 @@ pub(crate) struct Targets {
     discards: Rc<Discards>,
     /// The number of the last generation's pass over the targets.
     pass: Cell<u64>,
-    /// Whether a retired target may be here.
-    has_retired: Cell<bool>,
+    /// The identities of the retired ones that are here.
+    retired: RefCell<BTreeSet<u32>>,
     /// Targets that were visited between two polls of the sockets.
     pub visits: Visits,
 }
@@ -120,12 +120,15 @@ impl Targets {
         for (own, is_h2) in target.idle_timeout_ns.iter().zip([false, true]) {
             own.set(own.get().zip(origin.idle_ns(is_h2)).map(|(a, b)| a.max(b)));
         }
-        target.retired.set(false);
+        if target.retired.replace(false) {
+            self.retired.borrow_mut().remove(&key);
+        }
         target.clone()
     }
 
     /// Retires all targets except these, whose identities ascend: their idle connections close, and no further one is
-    /// kept. In slices; ends early if a later generation retires its own.
+    /// kept. In slices; ends early if a later generation retires its own. It looks at identities alone where nothing changes:
+    /// each target is in lines of memory of its own.
     pub async fn retire_but(&self, rt: &Runtime, reached: &[u32]) {
         let pass = self.pass.get() + 1;
         self.pass.set(pass);
@@ -135,11 +138,11 @@ impl Targets {
             let mut closing = Vec::new();
             after = self.visit_some(rt, after, |key, target| {
                 while reached.next_if(|reached| *reached < key).is_some() {}
-                if reached.peek() == Some(&key) {
-                    // A pass of an earlier generation may have retired it.
+                let (is_reached, mut retired) = (reached.peek() == Some(&key), self.retired.borrow_mut());
+                // A pass of an earlier generation may have retired it.
+                if is_reached && !retired.is_empty() && retired.remove(&key) {
                     target.retired.set(false);
-                } else {
-                    self.has_retired.set(true);
+                } else if !is_reached && retired.insert(key) {
                     closing.extend(target.retire());
                 }
             });
@@ -174,26 +177,27 @@ impl Targets {
 
     /// Drops the retired targets that no graph and no request has any more, in slices.
     pub async fn forget(&self, rt: &Runtime) {
-        if !self.has_retired.replace(false) {
-            return;
-        }
-        let mut after = None;
-        loop {
+        let retired: Vec<u32> = self.retired.borrow().iter().copied().collect();
+        for some in retired.chunks(AT_ONCE) {
             let mut gone = Vec::new();
-            after = self.visit_some(rt, after, |key, target| {
-                if Rc::strong_count(target) == 1 {
-                    gone.push(key);
-                } else if target.retired.get() {
-                    self.has_retired.set(true);
-                }
-            });
-            if after.is_none() {
-                return;
+            for key in some {
+                self.visits.count(rt.looks());
+                gone.extend(self.take_unused(*key));
             }
-            let gone: Vec<_> = gone.iter().filter_map(|key| self.by_key.borrow_mut().remove(key)).collect();
             self.discards.put(gone, Slice::Memory);
             rt.next_turn().await;
         }
+    }
+
+    /// Takes a target out if it is still retired and nothing else has it.
+    fn take_unused(&self, key: u32) -> Option<Rc<Target>> {
+        let (mut targets, mut retired) = (self.by_key.borrow_mut(), self.retired.borrow_mut());
+        let is_unused = targets.get(&key).is_none_or(|target| Rc::strong_count(target) == 1);
+        if !retired.contains(&key) || !is_unused {
+            return None;
+        }
+        retired.remove(&key);
+        targets.remove(&key)
     }
 
     /// Closes idle connections that were idle for too long, are too old, or were closed by the origin; in slices.
