@@ -9,6 +9,7 @@ pub mod attempts;
 pub mod balance;
 pub mod ds;
 pub mod fleet;
+pub mod gate;
 pub mod health;
 pub mod history;
 pub mod key;
@@ -53,6 +54,7 @@ pub mod config {
     pub use crate::balance::ties::Ties;
     pub use crate::balance::zuul::ZuulArgs;
     pub use crate::fleet::Doubt;
+    pub use crate::gate::{Flap, GateArgs, Work as GateWork};
     pub use crate::health::active::{Check, Initial};
     pub use crate::health::eject::Eject;
     pub use crate::health::outlier::Outlier;

@@ -5,6 +5,7 @@ use super::calibrate::Calibrate;
 use super::check::Check;
 use super::compare::Compare;
 use super::completions::Completions;
+use super::gate::GateCommand;
 use super::graph::Graph;
 use super::help::Help;
 use super::later::NotBuilt;
@@ -71,6 +72,8 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Inspect a running weir, and change what it serves
     Admin(Admin),
+    /// Answer health checks beside an application, which begins cold
+    Gate(GateCommand),
     /// Send a scenario's requests to a URL, open loop
     Load(Load),
     /// Simulate scenarios, run them for real on this machine, and compare

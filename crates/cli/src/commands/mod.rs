@@ -7,6 +7,7 @@ mod cli;
 mod compare;
 mod completions;
 mod explain;
+mod gate;
 mod graph;
 pub(crate) mod help;
 mod later;
@@ -37,6 +38,7 @@ pub(crate) fn run(command: Option<Command>) -> Result<(), Failure> {
         Some(Command::Merge(args)) => merge::run(&args),
         Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::Admin(args)) => admin::run(&args),
+        Some(Command::Gate(args)) => gate::run(&args),
         Some(Command::Load(args)) => load::run(&args),
         Some(Command::Verify(args)) => verify::run(&args),
         Some(Command::Calibrate(args)) => calibrate::run(&args),

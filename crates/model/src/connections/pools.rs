@@ -139,6 +139,8 @@ pub struct Pools {
     meters: Vec<Meter>,
     of_server: Vec<Level>,
     of_instance: Vec<Level>,
+    /// Whether the run is over: what is still on its way is lost, and its connections stay as they are.
+    is_over: bool,
 }
 
 impl Pools {
@@ -171,6 +173,7 @@ impl Pools {
             old: BinaryHeap::new(),
             gone_servers: BTreeSet::new(),
             gone_instances: BTreeSet::new(),
+            is_over: false,
         }
     }
 
@@ -296,6 +299,11 @@ impl Pools {
         None
     }
 
+    /// The run is over. Requests that are still on their way are given back, and no connection ends by that.
+    pub fn end_run(&mut self) {
+        self.is_over = true;
+    }
+
     /// A request is over, or was broken off.
     pub fn give_back(&mut self, conn: ConnId, now_ns: u64, is_broken_off: bool) {
         self.expire(now_ns);
@@ -309,6 +317,9 @@ impl Pools {
             meter.requests.add(now_ns, -1);
             meter.busy.add(now_ns, -i64::from(rests));
         });
+        if self.is_over {
+            return;
+        }
         if state == State::Closed {
             if rests {
                 self.release(conn);

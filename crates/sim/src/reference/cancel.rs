@@ -312,6 +312,9 @@ impl Reference<'_> {
 
     /// The run is over: gives up all requests that are still in flight.
     pub(super) fn give_up(&mut self) {
+        if let Some(of) = self.connections.as_deref_mut() {
+            of.end_run();
+        }
         if self.tables.loses && self.branches.live > 0 {
             self.now_ns = self.ledger.last_step.max(self.ledger.last_stop);
             if self.branches.live > self.checks_live {

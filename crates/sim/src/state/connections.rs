@@ -172,6 +172,11 @@ impl Connections {
         self.marks[which] = self.pools.counts(at_ns);
     }
 
+    /// The run is over: what is still on its way is given back, and ends no connection.
+    pub fn end_run(&mut self) {
+        self.pools.end_run();
+    }
+
     /// What was counted in the whole run, which ends now.
     pub fn totals(&mut self, now_ns: u64) -> ConnectionTotals {
         let run = self.pools.counts(now_ns).groups[0];

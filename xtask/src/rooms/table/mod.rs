@@ -3,6 +3,7 @@
 mod admin;
 mod cli;
 mod discovery;
+mod gate;
 mod heap;
 mod http1;
 mod http2;
@@ -49,6 +50,7 @@ pub(super) const TABLE: &[Layout] = &[
     admin::ADMIN,
     cli::CLI,
     discovery::DISCOVERY,
+    gate::GATE,
     heap::HEAP,
     http1::HTTP1,
     http2::HTTP2,

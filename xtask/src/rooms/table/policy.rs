@@ -11,6 +11,7 @@ pub(super) const POLICY: Layout = Layout {
         room("key", "hashes of keys and of targets' names", &[]),
         room("names", "the names of targets that are hashed", &["key"]),
         room("ds", "data structures that know no policy", &["target"]),
+        room("gate", "a health check that flaps on purpose", &[]),
         room("fleet", "which members a fleet has, and how far a list is believed", &[]),
         room("subset", "which targets each loop prefers", &["target", "names", "fleet"]),
         room("limits", "which requests are admitted", &["key"]),
@@ -26,8 +27,8 @@ pub(super) const POLICY: Layout = Layout {
             "lib",
             "the names that other crates use",
             &[
-                "outcome", "names", "target", "ds", "fleet", "subset", "limits", "attempts", "balance",
-                "health", "upstream",
+                "outcome", "names", "target", "ds", "fleet", "gate", "subset", "limits", "attempts",
+                "balance", "health", "upstream",
             ],
         ),
     ],

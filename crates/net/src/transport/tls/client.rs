@@ -95,7 +95,7 @@ impl Client {
     /// # Errors
     /// The first unusable file.
     pub fn read(files: &ClientFiles) -> Result<Client, CannotUse> {
-        Ok(Client { files: files.clone(), now: Current::new(config(files)?) })
+        Ok(Client { files: files.clone(), now: Current::new(client_config(files)?) })
     }
 
     /// Reads the files again, for new connections. Older sessions are dropped: they were verified by the former
@@ -104,7 +104,7 @@ impl Client {
     /// # Errors
     /// The first unusable file; nothing changes then.
     pub fn read_again(&self) -> Result<(), CannotUse> {
-        let config = config(&self.files)?;
+        let config = client_config(&self.files)?;
         let mut now = self.now();
         now.config = config;
         now.targets.values_mut().for_each(|target| target.config = None);
@@ -197,7 +197,11 @@ impl Clients {
     }
 }
 
-fn config(files: &ClientFiles) -> Result<ClientConfig, CannotUse> {
+/// The client's side of TLS with these files, for sockets of another runtime.
+///
+/// # Errors
+/// The first unusable file.
+pub fn client_config(files: &ClientFiles) -> Result<ClientConfig, CannotUse> {
     let failed = |e: rustls::Error| CannotUse(format!("TLS cannot be set up: {e}"));
     let Authorities { roots, named } = files.ca.as_deref().map_or_else(system_authorities, authorities)?;
     let builder = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();

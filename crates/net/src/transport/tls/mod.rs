@@ -12,7 +12,7 @@ mod stream;
 mod validity;
 mod verify;
 
-pub use client::{Client, ClientFiles, Clients, TlsTarget};
+pub use client::{Client, ClientFiles, Clients, TlsTarget, client_config};
 pub use client_certificate::ClientCertificate;
 pub use error::TlsError;
 pub use files::{CannotUse, CertificateFiles};
