@@ -3,7 +3,8 @@
 //! - In virtual time: the simulator passes tickets with their work, asks when the first ends, and looks again then.
 //!   With m requests sharing, each progresses at rate min(1, cores/m) / (1 + contention·(m-1) + coherency·m·(m-1)):
 //!   the Universal Scalability Law (Gunther 1993) per request. Beyond `threads`, requests wait in order of
-//!   arrival; the work for a new connection takes no thread.
+//!   arrival; the work for a new connection takes no thread. A process begins with some of its threads, and a request that
+//!   finds all of them busy makes one, which is work of its own; threads stay until the process begins anew.
 //!   In the proxy: built-in servers do the same with real requests.
 //! - Draws: nothing; the work comes with the request.
 //!
@@ -27,6 +28,10 @@ pub struct Law {
     contention: f64,
     coherency: f64,
     threads: u32,
+    /// Threads that are there when the process begins.
+    min_threads: u32,
+    /// The work of making one, ns.
+    thread_cost_ns: u64,
     /// Rate by the number of sharing requests, less one.
     table: Vec<u64>,
 }
@@ -35,9 +40,21 @@ impl Law {
     /// `cores` above 0, `contention` and `coherency` not negative; `threads` at least 1, `None`: any number.
     pub fn new(cores: f64, contention: f64, coherency: f64, threads: Option<u32>) -> Law {
         let threads = threads.unwrap_or(u32::MAX).max(1);
-        let mut law = Law { cores, contention, coherency, threads, table: Vec::new() };
+        let (min_threads, thread_cost_ns, table) = (threads, 0, Vec::new());
+        let mut law = Law { cores, contention, coherency, threads, min_threads, thread_cost_ns, table };
         law.table = (1..=threads.min(TABLE)).map(|m| law.work_out(m)).collect();
         law
+    }
+
+    /// The same with this number of threads at first (`None`: all), each further one of which costs work, ns.
+    pub fn with_threads(self, min_threads: Option<u32>, thread_cost_ns: u64) -> Law {
+        let min_threads = min_threads.unwrap_or(self.threads).min(self.threads);
+        Law { min_threads, thread_cost_ns, ..self }
+    }
+
+    /// Whether threads are made.
+    pub fn makes_threads(&self) -> bool {
+        self.min_threads < self.threads
     }
 
     /// How many cores there are.
@@ -126,6 +143,8 @@ pub struct Concurrent {
     done: u32,
     /// Of those inside, how many take no thread.
     threadless: u32,
+    /// Threads that were made since the process began.
+    made: u32,
     line: Line,
 }
 
@@ -142,13 +161,24 @@ impl Concurrent {
         self.line.len()
     }
 
+    /// The process has begun anew: it has its first threads.
+    pub fn begin_anew(&mut self) {
+        self.made = 0;
+    }
+
     /// Adds a ticket with its work. Times must not go back.
-    pub fn enter(&mut self, law: &Law, jobs: &mut Jobs, now_ns: u64, ticket: u32, work_ns: u64) -> Entry {
-        jobs.add(ticket, Job { work_ns, ..NO_JOB });
-        if self.inside() - self.threadless >= law.threads {
+    pub fn enter(&mut self, law: &Law, jobs: &mut Jobs, now_ns: u64, ticket: u32, mut work_ns: u64) -> Entry {
+        let at_work = self.inside() - self.threadless;
+        if at_work >= law.threads {
+            jobs.add(ticket, Job { work_ns, ..NO_JOB });
             self.line.join(&mut jobs.links, ticket);
             return Entry::Waits;
         }
+        if at_work >= law.min_threads.saturating_add(self.made) {
+            self.made += 1;
+            work_ns = work_ns.saturating_add(law.thread_cost_ns);
+        }
+        jobs.add(ticket, Job { work_ns, ..NO_JOB });
         self.advance(law, now_ns);
         self.begin(jobs, ticket);
         Entry::Inside

@@ -13,6 +13,8 @@ struct Naive {
     /// Ticket and work left in 2^-48 ns.
     inside: Vec<(u32, u128)>,
     waiting: VecDeque<(u32, u64)>,
+    /// The most that were inside at once since it began.
+    most: u32,
 }
 
 impl Naive {
@@ -55,6 +57,7 @@ fn agrees_with_lowering_what_is_left() {
         Law::new(2.5, 0.0, 0.0, Some(6)),
         Law::new(4.0, 0.02, 0.0005, Some(12)),
         Law::new(1e9, 0.1, 0.01, Some(1)),
+        Law::new(2.0, 0.0, 0.0, Some(8)).with_threads(Some(2), MS / 2),
     ];
     for (l, law) in laws.iter().enumerate() {
         let (mut server, mut jobs, mut naive) = (Concurrent::default(), Jobs::default(), Naive::default());
@@ -92,7 +95,12 @@ fn agrees_with_lowering_what_is_left() {
                     // Whole steps make ties; some work is zero.
                     let work = draw.nth(3).below(9) * MS / 4;
                     let entry = server.enter(law, &mut jobs, now, next, work);
-                    if (naive.inside.len() as u32) < law.threads {
+                    let inside = naive.inside.len() as u32;
+                    if inside < law.threads {
+                        // A thread is made by whoever makes the most that were inside.
+                        let makes = inside >= naive.most.max(law.min_threads);
+                        let work = work + if makes { law.thread_cost_ns } else { 0 };
+                        naive.most = naive.most.max(inside + 1);
                         naive.inside.push((next, u128::from(work) << DIGITS));
                         assert_eq!(entry, Entry::Inside);
                     } else {
@@ -100,6 +108,10 @@ fn agrees_with_lowering_what_is_left() {
                         assert_eq!(entry, Entry::Waits);
                     }
                     next += 1;
+                }
+                5 if draw.nth(4).below(50) == 0 && naive.inside.is_empty() => {
+                    server.begin_anew();
+                    naive.most = 0;
                 }
                 _ => {}
             }

@@ -52,6 +52,8 @@ purposes! {
         CHANGE = 18,
         /// How much later a balancer sees a change.
         LAG = 19,
+        /// The address by which a balancer is known to those that it checks.
+        ASKER = 20,
     }
 }
 

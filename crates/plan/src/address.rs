@@ -84,6 +84,19 @@ fn is_many(ip: IpAddr) -> bool {
     ip.is_multicast() || ip == IpAddr::V4(Ipv4Addr::BROADCAST)
 }
 
+/// An address of this host without a port, from which something is sent.
+pub fn source(text: &str) -> Result<(), InvalidWord> {
+    if text.parse::<IpAddr>().is_ok() {
+        return Ok(());
+    }
+    let without_port = text.parse::<SocketAddr>().map(|at| at.ip().to_string());
+    let help = without_port.map_or_else(
+        |_| "write an address of this host, such as \"10.0.0.7\"".to_owned(),
+        |ip| format!("it has no port: write \"{ip}\""),
+    );
+    Err(InvalidWord::new(format!("\"{}\" is not an address without a port", short(text)), Some(help)))
+}
+
 /// An authority that CONNECT may name: a host, or `*.example.com`, and its port.
 pub fn authority(text: &str) -> Result<(), InvalidWord> {
     let no = || {

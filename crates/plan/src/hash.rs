@@ -84,8 +84,12 @@ fn hash_point(point: &Point, sink: &mut Sink) {
         match spec {
             Spec::Delay { time } => sink.put(&("delay", bare(time))),
             Spec::Cable { time, loss, resend_ns } => sink.put(&("cable", bare(time), loss, resend_ns)),
-            Spec::Concurrent { work, cores, contention, coherency, threads, on_cancel } => {
-                sink.put(&("concurrent", bare(work), cores, contention, coherency, threads, on_cancel));
+            Spec::Concurrent { work, .. } => {
+                let mut spec = spec.clone();
+                if let Spec::Concurrent { work: own, .. } = &mut spec {
+                    *own = bare(work);
+                }
+                sink.put(&spec);
             }
             Spec::Faulty(fault) if fault.up.is_some() || fault.down.is_some() => {
                 let plain = Faulty { up: None, down: None, ..fault.clone() };

@@ -172,7 +172,8 @@ fn nature(spec: &Spec) -> Nature {
         Spec::Queue { .. } | Spec::Timeout { .. } | Spec::Weight { .. } => Nature::OursOrInside,
         Spec::Delay { .. }
         | Spec::Cable { .. }
-        | Spec::Warmup { .. }
+        | Spec::Warmup(_)
+        | Spec::Gate(_)
         | Spec::Faulty(_)
         | Spec::Flaky { .. } => Nature::Model,
         Spec::Sequence | Spec::Fanout { .. } | Spec::Concurrent { .. } | Spec::Connection(_) => {

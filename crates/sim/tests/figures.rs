@@ -253,3 +253,65 @@ fn an_interrupt_keeps_a_run_that_was_too_short() {
     assert!(result.interrupted);
     assert_eq!((result.stretch, result.scenarios[0].requests.total), (1, 4_500));
 }
+
+/// The longest wait behind a process that begins cold, by the fluid limit: C cores, work w, f times longer at first and falling over
+/// K requests, λ requests a second in a line before 16 places. With x = (f − C/(wλ))/(f − 1) the backlog is greatest after
+/// t = K·w(fx − (f − 1)x²/2)/C, and waits (λt − xK)/λ (`docs/deploys.md` of the contract's issue: 10.3, 19.3, 6.7 s).
+#[test]
+fn the_backlog_of_a_cold_process_is_that_of_the_fluid_limit() {
+    let (rate, work_s, cores) = (1000.0_f64, 0.002, 4.0);
+    for (factor, requests, said_s) in
+        [(8.0_f64, 8_000.0, 10.3_f64), (8.0, 15_000.0, 19.3), (4.0, 20_000.0, 6.7)]
+    {
+        let x = (factor - cores / (work_s * rate)) / (factor - 1.0);
+        let t = requests * work_s * (factor * x - (factor - 1.0) * x * x / 2.0) / cores;
+        let wait_s = (rate * t - x * requests) / rate;
+        assert!((wait_s - said_s).abs() < 0.06, "{wait_s} by the formula");
+        let cold = format!("warmup(concurrent(2 * ms, cores = 4), {factor:?}, requests = {requests})");
+        let node = format!("queue({cold}, concurrency = 16)");
+        let rest = "traffic.constant(rate = 1000), duration = 90 * s, window = \"all\"";
+        let max_s = result(&node, rest).latency_all.max.expect("requests") / 1e3;
+        assert!((max_s / wait_s - 1.0).abs() < 0.05, "{max_s} s, by the formula {wait_s}");
+    }
+}
+
+/// Threads that are made under load cost work, and stay: the second burst is faster than the first, and one that has all at first
+/// is faster than both.
+#[test]
+fn threads_that_are_made_cost_once() {
+    let mean_ms = |more: &str| {
+        let node = format!("concurrent(20 * ms, cores = 64, threads = 32{more})");
+        let rest = "traffic.closed(users = 32, think = dist.fixed(0 * s)), requests = 64, window = \"all\"";
+        result(&node, rest).latency_all.mean.value.expect("requests")
+    };
+    assert_eq!(mean_ms(""), 20.0);
+    // Of 64 requests the first 24 that find no thread pay 10 ms.
+    assert_eq!(mean_ms(", min_threads = 8, thread_cost = 10 * ms"), 20.0 + 10.0 * 24.0 / 64.0);
+}
+
+/// A newcomer behind a gate gets its share when the balancer is let in: after half of the ramp on average, whatever address the
+/// balancer has in a replication.
+#[test]
+fn a_gate_lets_balancers_in_evenly() {
+    let requests_of_newcomer = |node: &str| {
+        let source = format!(
+            "apps = fleet(1, lambda: {node})\n\
+             check = health.http(\"/\", interval = 100 * ms, rise = 1, fall = 1, jitter = 0, initial = \"checked\")\n\
+             top = lb.round_robin(apps, health = check)\n\
+             scenario(\"x\", top, traffic.constant(rate = 100), duration = 40 * s, window = \"all\", events = [change.join(apps, at = 10 * s)])\n"
+        );
+        let options = Options { members: true, replications: 400, ..options() };
+        let result = simulate(&source, &options).unwrap_or_else(|e| panic!("{e:?}\n{source}")).remove(0);
+        assert_eq!(result.success.value, Some(1.0));
+        let servers = result.nodes.iter().filter(|node| node.kind == "server");
+        servers.map(|node| node.requests).last().expect("a newcomer") as f64 / 400.0
+    };
+    // One of two, from when the first check has passed: at most an interval after it joined.
+    let at_once = requests_of_newcomer("server(\"app\")");
+    assert!((1_490.0..1_501.0).contains(&at_once), "{at_once}");
+    // In a ramp of 20 s the time until it is let in is even: half of its thirty seconds less ten, with a deviation of 5.8 s.
+    let gated = requests_of_newcomer("gate(server(\"app\"), ramp = 20 * s)");
+    let deviation = 50.0 * 20.0 / 12.0_f64.sqrt() / 20.0;
+    assert!((gated - (at_once - 500.0)).abs() < 4.0 * deviation + 5.0, "{gated} of {at_once}");
+    assert_eq!(requests_of_newcomer("gate(server(\"app\"), ramp = None)"), at_once);
+}

@@ -204,6 +204,7 @@ fn checks_have_the_defaults_of_the_contract() {
         http: None,
         timeout_ns: S,
         port: None,
+        source: None,
         cost_ns: 0,
     };
     let asks = |path: &str, expect: &[(u16, u16)]| {
@@ -215,6 +216,8 @@ fn checks_have_the_defaults_of_the_contract() {
     assert_eq!(health("health.http(\"/up\")"), Some(http));
     let some = HealthCheck { http: asks("/", &[(200, 200)]), ..plain.clone() };
     assert_eq!(health("health.http(\"/\", expect=200)"), Some(some));
+    let from = HealthCheck { source: Some([10, 0, 0, 7].into()), ..plain.clone() };
+    assert_eq!(health("health.tcp(source=\"10.0.0.7\")"), Some(from));
     let several = HealthCheck { http: asks("/", &[(200, 299), (404, 404)]), ..plain };
     assert_eq!(health("health.http(\"/\", expect=\"200-299, 404\")"), Some(several));
 }
@@ -323,7 +326,7 @@ fn the_plan_shows_every_default() {
         "lb.random([server()], health=health.http(\"/\"), eject=eject(), slow_start=slow_start(1*s))",
         &[
             r#""interval_ns":2000000000,"rise":2,"fall":3,"jitter":0.1,"fast_interval_ns":null,"down_interval_ns":null,"initial":"up""#,
-            r#""http":{"path":"/","method":"GET","host":null,"expect":[[200,399]]},"timeout_ns":1000000000,"port":null,"cost_ns":0"#,
+            r#""http":{"path":"/","method":"GET","host":null,"expect":[[200,399]]},"timeout_ns":1000000000,"port":null,"source":null,"cost_ns":0"#,
             r#""consecutive":5,"base_ns":30000000000,"max_ns":300000000000,"max_percent":50.0"#,
             r#""aggression":1.0,"min_weight":0.1"#,
         ],

@@ -4,7 +4,7 @@ mod common;
 
 use common::{last, plan, request, run};
 use std::path::PathBuf;
-use weir_model::{Dist, OnCancel, Traffic};
+use weir_model::{Dist, OnCancel, Traffic, warmup};
 use weir_plan::{Clock, Edge, Faulty, Lb, Line, Mode, Plan, Recording, Spec};
 use weir_plan::{Severity, offered_load};
 use weir_policy::Kind;
@@ -56,6 +56,8 @@ fn nodes_come_out_as_written() {
         contention: 0.0,
         coherency: 0.0,
         threads: None,
+        min_threads: None,
+        thread_cost_ns: 0,
         on_cancel: OnCancel::Stop,
     };
     assert_eq!(last("concurrent(80*ms)"), plain);
@@ -66,13 +68,19 @@ fn nodes_come_out_as_written() {
         contention: 0.25,
         coherency: 1.0,
         threads: Some(4),
+        min_threads: Some(2),
+        thread_cost_ns: 5 * MS,
         on_cancel: OnCancel::Finish,
     };
-    assert_eq!(last("concurrent(80*ms, 0.5, 0.25, 1, 4, \"finish\")"), all);
-    assert_eq!(
-        last("warmup(server(), 4, requests=10)"),
-        Spec::Warmup { factor: 4.0, requests: Some(10), time_ns: None }
-    );
+    let text = "concurrent(80*ms, 0.5, 0.25, 1, 4, \"finish\", min_threads=2, thread_cost=5*ms)";
+    assert_eq!(last(text), all);
+    assert_eq!(last("warmup(server(), 4, requests=10)"), Spec::Warmup(warmup::Law::new(4.0, Some(10), None)));
+    let law = warmup::Law {
+        at_start: warmup::AtStart::Warm,
+        prewarmed: 0.25,
+        ..warmup::Law::new(4.0, None, Some(30 * S))
+    };
+    assert_eq!(last("warmup(server(), 4, time=30*s, at_start=\"warm\", prewarmed=0.25)"), Spec::Warmup(law));
     assert_eq!(last("flaky(0.3, server())"), Spec::Flaky { p: 0.3, kind: Kind::Status5xx });
     assert_eq!(last("flaky(1, server(), \"no_target\")"), Spec::Flaky { p: 1.0, kind: Kind::NoTarget });
     assert_eq!(last("sequence([server(), server()])"), Spec::Sequence);

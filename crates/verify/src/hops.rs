@@ -90,7 +90,7 @@ fn timers(point: &Point, root: NodeId, calibration: &Calibration) -> Vec<(NodeId
     let nothing = Dist::Fixed { ns: 0 };
     let spec = |id: NodeId| &point.specs[point.nodes[id as usize].spec as usize];
     let multiplies = |id: &NodeId| match spec(*id) {
-        Spec::Warmup { .. } => true,
+        Spec::Warmup(_) | Spec::Gate(_) => true,
         Spec::Faulty(fault) => fault.mode == Mode::Slow,
         _ => false,
     };

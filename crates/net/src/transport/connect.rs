@@ -6,7 +6,7 @@ use crate::io::system::exhausted;
 use crate::io::tcp::unpace_loopback;
 use socket2::{Domain, SockAddr, SockRef, Type};
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -24,18 +24,33 @@ pub async fn unix(core: &Core, path: &Path) -> io::Result<Stream<UnixStream>> {
 /// # Errors
 /// The error of the last attempt.
 pub async fn tcp(core: &Core, addresses: &[SocketAddr]) -> io::Result<Stream<TcpStream>> {
-    if let [only] = addresses {
-        return one(core, *only).await;
+    tcp_from(core, None, addresses).await
+}
+
+/// The same, from this address of the host, to those of its family.
+///
+/// # Errors
+/// The error of the last attempt.
+pub async fn tcp_from(
+    core: &Core,
+    source: Option<IpAddr>,
+    addresses: &[SocketAddr],
+) -> io::Result<Stream<TcpStream>> {
+    let fits = |address: &SocketAddr| source.is_none_or(|source| source.is_ipv4() == address.is_ipv4());
+    if let [only] = addresses
+        && fits(only)
+    {
+        return one(core, source, *only).await;
     }
     let mut attempts = Vec::new();
-    let mut rest = addresses.iter();
+    let mut rest = addresses.iter().filter(|address| fits(address)).peekable();
     let mut last = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
     let mut next = core.timers.after(0);
     std::future::poll_fn(|cx| {
         loop {
             while next.poll_ended(cx).is_ready() {
                 let Some(address) = rest.next() else { break };
-                attempts.push(Box::pin(one(core, *address)));
+                attempts.push(Box::pin(one(core, source, *address)));
                 next = core.timers.after(core.tcp.next_address_ns);
             }
             let mut failed = false;
@@ -51,11 +66,12 @@ pub async fn tcp(core: &Core, addresses: &[SocketAddr]) -> io::Result<Stream<Tcp
                     std::task::Poll::Pending => at += 1,
                 }
             }
-            if attempts.is_empty() && rest.len() == 0 {
+            let are_all = rest.peek().is_none();
+            if attempts.is_empty() && are_all {
                 let why = std::mem::replace(&mut last, io::ErrorKind::Other.into());
                 return std::task::Poll::Ready(Err(why));
             }
-            if !failed || rest.len() == 0 {
+            if !failed || are_all {
                 return std::task::Poll::Pending;
             }
             next = core.timers.after(0);
@@ -64,8 +80,11 @@ pub async fn tcp(core: &Core, addresses: &[SocketAddr]) -> io::Result<Stream<Tcp
     .await
 }
 
-async fn one(core: &Core, address: SocketAddr) -> io::Result<Stream<TcpStream>> {
+async fn one(core: &Core, source: Option<IpAddr>, address: SocketAddr) -> io::Result<Stream<TcpStream>> {
     let socket = socket(core, Domain::for_address(address))?;
+    if let Some(source) = source {
+        socket.bind(&SocketAddr::new(source, 0).into())?;
+    }
     socket.set_tcp_nodelay(true)?;
     core.tcp.watch_peer(&SockRef::from(&socket))?;
     unpace_loopback(&SockRef::from(&socket), address.ip());

@@ -2,6 +2,7 @@
 
 use super::NodeId;
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 use weir_policy::config::{Balance, Check, Eject, OnEmpty, Outlier, SlowStart, Subset};
 
 /// A balancer: its policy, and what all policies have in common.
@@ -143,6 +144,9 @@ pub struct HealthCheck {
     pub timeout_ns: u64,
     /// Another port than the target's.
     pub port: Option<u16>,
+    /// The address of this host that checks are sent from; `None`: the system chooses.
+    #[serde(default)]
+    pub source: Option<IpAddr>,
     /// The cost of a check to a modelled server, in place of its work, ns.
     pub cost_ns: u64,
 }

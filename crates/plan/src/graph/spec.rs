@@ -3,9 +3,9 @@
 use super::{Faulty, Fleet, KeySource, Lb, Line, NodeId};
 use crate::listen::{Connecting, Listen, Origin, Rewrite};
 use serde::{Deserialize, Serialize};
-use weir_model::{Dist, OnCancel};
+use weir_model::{Dist, OnCancel, warmup};
 use weir_policy::Kind;
-use weir_policy::config::{Budget, Hedge, Rate, Retry};
+use weir_policy::config::{Budget, GateArgs, Hedge, Rate, Retry};
 
 /// A kind of node with its arguments.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -100,19 +100,21 @@ pub enum Spec {
         coherency: f64,
         /// How many are inside at once, at least 1; `None`: all.
         threads: Option<u32>,
+        /// How many threads there are when the process begins, 1 to `threads`; `None`: all.
+        #[serde(default)]
+        min_threads: Option<u32>,
+        /// What making a further thread adds to the work of the request that finds all busy, ns.
+        #[serde(default)]
+        thread_cost_ns: u64,
         /// The treatment of a request after its client has left.
         on_cancel: OnCancel,
     },
     /// The work behind it takes longer at first.
     #[serde(rename = "warmup")]
-    Warmup {
-        /// How many times longer, at the start; positive, finite.
-        factor: f64,
-        /// The requests over which the factor falls to 1.
-        requests: Option<u64>,
-        /// The time over which it does, ns. At least one of the two is given.
-        time_ns: Option<u64>,
-    },
+    Warmup(warmup::Law),
+    /// A health check that passes there is answered by the age of the process, or by its work.
+    #[serde(rename = "gate")]
+    Gate(GateArgs),
     /// Each request fails with this probability, after the node behind has done its work.
     #[serde(rename = "flaky")]
     Flaky {
@@ -244,7 +246,8 @@ impl Spec {
             Spec::Hedge(_) => "hedge",
             Spec::Timeout { .. } => "timeout",
             Spec::Concurrent { .. } => "concurrent",
-            Spec::Warmup { .. } => "warmup",
+            Spec::Warmup(_) => "warmup",
+            Spec::Gate(_) => "gate",
             Spec::Flaky { .. } => "flaky",
             Spec::Sequence => "sequence",
             Spec::Fanout { .. } => "fanout",

@@ -70,7 +70,8 @@ fn leads(spec: &Spec) -> Leads {
         | Spec::Retry(_)
         | Spec::Faulty(_)
         | Spec::Timeout { .. }
-        | Spec::Warmup { .. }
+        | Spec::Warmup(_)
+        | Spec::Gate(_)
         | Spec::Flaky { .. }
         | Spec::Rate { .. }
         | Spec::Listen(_)

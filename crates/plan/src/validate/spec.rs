@@ -3,7 +3,8 @@
 use super::{around, asked, serving};
 use crate::ranges;
 use crate::{Clock, Faulty, Fleet, Line, Mode, Spec};
-use weir_model::Dist;
+use weir_model::{Dist, warmup};
+use weir_policy::config::{Flap, GateArgs, GateWork};
 
 /// Checks one.
 pub(super) fn check(spec: &Spec) -> Result<(), String> {
@@ -32,14 +33,20 @@ pub(super) fn check(spec: &Spec) -> Result<(), String> {
             optional(*timeout_ns).map_err(|why| format!("timeout_ns {why}"))
         }
         Spec::Timeout { time_ns } => optional(*time_ns).map_err(|why| format!("time_ns {why}")),
-        Spec::Concurrent { work, cores, contention, coherency, threads, .. } => {
+        Spec::Concurrent { work, cores, contention, coherency, threads, min_threads, .. } => {
             dist(work)?;
             positive("cores", *cores)?;
             not_negative("contention", *contention)?;
             not_negative("coherency", *coherency)?;
-            threads.map_or(Ok(()), |n| least_1("threads", u64::from(n)))
+            threads.map_or(Ok(()), |n| least_1("threads", u64::from(n)))?;
+            match (min_threads, threads) {
+                (None, _) => Ok(()),
+                (Some(min), Some(all)) if (1..=*all).contains(min) => Ok(()),
+                (Some(_), _) => Err("min_threads must be from 1 to threads".to_owned()),
+            }
         }
-        Spec::Warmup { factor, requests, time_ns } => check_warmup(*factor, *requests, *time_ns),
+        Spec::Warmup(law) => check_warmup(law),
+        Spec::Gate(gate) => check_gate(gate),
         Spec::Flaky { p, kind } => {
             share("p", *p)?;
             if ranges::can_fail_with(*kind) {
@@ -78,14 +85,31 @@ fn check_cable(time: &Dist, loss: f64, resend_ns: Option<u64>) -> Result<(), Str
 }
 
 /// Something must end the slowness of the beginning.
-fn check_warmup(factor: f64, requests: Option<u64>, time_ns: Option<u64>) -> Result<(), String> {
+fn check_warmup(law: &warmup::Law) -> Result<(), String> {
+    let warmup::Law { factor, requests, time_ns, at_start: _, prewarmed } = *law;
     positive("factor", factor)?;
+    if !(0.0..=1.0).contains(&prewarmed) {
+        return Err("prewarmed must be from 0 to 1".to_owned());
+    }
     requests.map_or(Ok(()), |n| least_1("requests", n))?;
     optional(time_ns).map_err(|why| format!("time_ns {why}"))?;
     if requests.is_none() && time_ns.is_none() {
         return Err("there must be requests or time_ns".to_owned());
     }
     Ok(())
+}
+
+/// The article's ramp counts whole seconds, and work is some.
+fn check_gate(gate: &GateArgs) -> Result<(), String> {
+    optional(gate.ramp_ns).map_err(|why| format!("ramp_ns {why}"))?;
+    if gate.flap == Flap::Article && gate.ramp_ns.is_some_and(|ns| ns < 1_000_000_000) {
+        return Err("ramp_ns must be a second or more where flap is article".to_owned());
+    }
+    let Some(GateWork { min_requests, is_relative: _, grace_ns, hold_ns, max_hold_ns }) = &gate.work else {
+        return Ok(());
+    };
+    least_1("min_requests", *min_requests)?;
+    [grace_ns, hold_ns, max_hold_ns].into_iter().try_for_each(|ns| duration(*ns))
 }
 
 fn faulty(law: &Faulty) -> Result<(), String> {

@@ -39,7 +39,7 @@ pub(super) fn short_timeouts(draft: &Draft<'_>, found: &mut Findings) {
 /// Whether work behind it may take less than its own time.
 fn is_quicker(spec: &Spec) -> bool {
     match spec {
-        Spec::Warmup { factor, .. } => *factor < 1.0,
+        Spec::Warmup(law) => law.factor < 1.0,
         Spec::Faulty(Faulty { mode: Mode::Slow, slow, .. }) => *slow < 1.0,
         _ => false,
     }

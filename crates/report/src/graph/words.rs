@@ -192,7 +192,10 @@ fn detail(spec: &Spec) -> String {
         }
         Spec::Timeout { time_ns } => or_none(time_ns),
         Spec::Concurrent { work, cores, .. } => format!("{}, cores {}", dist(work), number(*cores)),
-        Spec::Warmup { factor, .. } => format!("{} times at first", number(*factor)),
+        Spec::Warmup(law) => format!("{} times at first", number(law.factor)),
+        Spec::Gate(gate) => {
+            gate.ramp_ns.map_or_else(|| "no ramp".to_owned(), |ramp| format!("ramp {}", ns(ramp)))
+        }
         Spec::Flaky { p, kind } => format!("{} %: {}", number(p * 100.0), kind.name()),
         Spec::Fanout { need } => format!("needs {need}"),
         Spec::Weight { weight } => number(*weight),

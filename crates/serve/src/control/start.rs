@@ -16,6 +16,7 @@ use crate::reload::members::{self, Filled};
 use crate::reload::options::{Error, Listening, Options};
 use crate::reload::played;
 use crate::reload::reloader::{self, Reloader};
+use crate::reload::sources;
 use crate::sync::{buffered, panics};
 use crate::threads::certificates::Certificates;
 use crate::threads::clients::shortage;
@@ -63,6 +64,9 @@ pub fn start(
     panics::keep_quiet();
     let (Filled { point, serving, nodes }, fleets) = first_members(point, serving, nodes, options)?;
     let (point, serving, nodes) = (&point, &serving, &*nodes);
+    if options.paired.is_none() {
+        sources::check(point)?;
+    }
     let certificates = Arc::new(Certificates::read(point, nodes).map_err(Error::Tls)?);
     let wanted = ListenerSet { point, nodes, certificates: &certificates };
     let bound = listeners::open(&wanted, options, None)?;

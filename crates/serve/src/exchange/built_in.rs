@@ -47,14 +47,22 @@ pub(crate) fn failure(response: &Response) -> Failure {
 /// client can forge one.
 pub(crate) const CHECK: &str = "x-weir-check";
 
-/// The value of [`CHECK`].
-pub(crate) fn check_value(cost_ns: u64, token: u64) -> String {
-    format!("{cost_ns} {token:016x}")
+/// The end of its value where a connection is enough.
+const CONNECTS: &str = " connect";
+
+/// The value of [`CHECK`]. `connects`: whether a connection is enough.
+pub(crate) fn check_value(cost_ns: u64, token: u64, connects: bool) -> String {
+    format!("{cost_ns} {token:016x}{}", if connects { CONNECTS } else { "" })
+}
+
+/// Whether a connection is enough for this check.
+pub(crate) fn connects_only(check: &Request) -> bool {
+    check.field(CHECK).is_some_and(|value| value.ends_with(CONNECTS.as_bytes()))
 }
 
 /// The cost of a request in place of its work, ns, if it is a health check of this process.
 pub(crate) fn check_cost(request: &Request, token: u64) -> Option<u64> {
     let value = std::str::from_utf8(request.field(CHECK)?).ok()?;
-    let (cost, proof) = value.split_once(' ')?;
+    let (cost, proof) = value.strip_suffix(CONNECTS).unwrap_or(value).split_once(' ')?;
     if proof == format!("{token:016x}") { cost.parse().ok() } else { None }
 }

@@ -45,6 +45,7 @@ use failure::FailureCause;
 use reply::Answer;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -255,6 +256,11 @@ impl Exchange {
     /// Whether it was sent to a built-in server of this process.
     pub fn is_built_in(&self) -> bool {
         self.listener().is_built_in()
+    }
+
+    /// The address that the client's connection comes from.
+    pub fn peer_address(&self) -> Option<IpAddr> {
+        self.client.session().peer().map(|peer| peer.ip())
     }
 
     /// The client's hop, as the rules of HTTP see it.

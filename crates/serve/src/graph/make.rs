@@ -5,16 +5,18 @@ use crate::exchange::NodeId;
 use crate::exchange::reply::LocalAnswer;
 use crate::metrics::Counting;
 use crate::nodes::{
-    Node, buffered, cable, concurrent, delay, fanout, faulty, flaky, hedge, model, queue, rate, redirect,
-    retry, rewrite, route, sequence, split, timeout, warmup,
+    Node, buffered, cable, concurrent, delay, fanout, faulty, flaky, gate, hedge, model, queue, rate,
+    redirect, retry, rewrite, route, sequence, split, timeout, warmup,
 };
+use crate::sync::TryCell;
+use crate::sync::gate::SharedGate;
 use crate::sync::timeline::LocalTimeLine;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use weir_model::Dist;
+use weir_model::concurrent as sharing;
 use weir_model::sampler::Sampler;
-use weir_model::{concurrent as sharing, warmup as warming};
 use weir_plan::{Faulty, HedgeSpec, KeySource, Spec};
 use weir_policy::config::Retry;
 use weir_policy::split::Split as Shares;
@@ -56,11 +58,12 @@ impl Builder<'_> {
             Spec::Cable { time, loss, resend_ns } => self.cable(id, time, *loss, *resend_ns),
             queue @ Spec::Queue { .. } => self.queue(id, queue).unwrap_or(Node::Pass(next)),
             server @ Spec::Concurrent { .. } => self.concurrent(id, server, name).unwrap_or(Node::Pass(next)),
-            Spec::Warmup { factor, requests, time_ns } => match self.state.process().warmup(key) {
-                Some(state) => {
-                    let law = warming::Law::new(*factor, *requests, *time_ns);
-                    Node::Warmup(warmup::Warmup { law, state, node: next })
-                }
+            Spec::Warmup(law) => match self.state.process().warmup(key) {
+                Some(state) => Node::Warmup(warmup::Warmup { law: *law, state, node: next }),
+                None => Node::Pass(next),
+            },
+            Spec::Gate(_) => match self.state.process().gate(key) {
+                Some(state) => Node::Gate(self.gate(id, state)),
                 None => Node::Pass(next),
             },
             Spec::Flaky { p, kind } => {
@@ -122,12 +125,24 @@ impl Builder<'_> {
     }
 
     fn concurrent(&self, id: NodeId, spec: &Spec, name: Option<&str>) -> Option<Node> {
-        let Spec::Concurrent { work, cores, contention, coherency, threads, on_cancel } = spec else {
+        let Spec::Concurrent {
+            work,
+            cores,
+            contention,
+            coherency,
+            threads,
+            min_threads,
+            thread_cost_ns,
+            on_cancel,
+        } = spec
+        else {
             return None;
         };
+        let law = sharing::Law::new(*cores, *contention, *coherency, *threads);
         Some(Node::Concurrent(Rc::new(concurrent::Concurrent {
             work: Sampler::new(work),
-            law: sharing::Law::new(*cores, *contention, *coherency, *threads),
+            law: law.with_threads(*min_threads, *thread_cost_ns),
+            life: Cell::new(0),
             on_cancel: *on_cancel,
             process: self.process(id),
             key: self.blueprint.draws.work(id),
@@ -135,6 +150,23 @@ impl Builder<'_> {
             state: RefCell::default(),
             driven: Cell::new(false),
         })))
+    }
+
+    fn gate(&self, id: NodeId, state: Arc<TryCell<SharedGate>>) -> gate::Gate {
+        let closed = LocalAnswer { status: 503, ..LocalAnswer::server("gate", Arc::default()) };
+        let number = self
+            .blueprint
+            .point
+            .nodes
+            .iter()
+            .take(id as usize)
+            .filter(|node| node.site == self.blueprint.point.nodes[id as usize].site);
+        gate::Gate {
+            id: number.count().to_string(),
+            state,
+            node: self.blueprint.next(id),
+            closed: Rc::new(closed),
+        }
     }
 
     /// The timeline of the process that pauses around a node.

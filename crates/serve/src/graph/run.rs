@@ -46,6 +46,10 @@ pub(super) async fn run(
             Node::Queue(queue) if queue.is_step() => Box::pin(enter(queue, at, &ex, &ctx, &mut holds)).await,
             Node::Delay(delay) => Ok(Box::pin(delay.pass(&ex.core, &mut ctx)).await),
             Node::Warmup(warmup) => Ok(Box::pin(warmup.enter(&ex.core, &mut ctx)).await),
+            Node::Gate(gate) if ctx.check.is_some() => {
+                return holds.around(Box::pin(gate.check(ex, ctx)).await);
+            }
+            Node::Gate(gate) => Ok(Box::pin(gate.enter()).await),
             Node::Faulty(faulty) => match Box::pin(faulty.enter(&ex.core, &mut ctx)).await {
                 Ok(true) => return holds.around(Box::pin(faulty.run(ex, ctx)).await),
                 passed => passed.map(|_| faulty.node),

@@ -16,6 +16,7 @@ use crate::metrics::Metrics;
 use crate::nodes::lb::{LbState, Loads, TargetFlags};
 use crate::sync::counter::Counter;
 use crate::sync::discards::MANY;
+use crate::sync::gate::SharedGate;
 use crate::sync::signal::Signal;
 use crate::sync::timeline::{LocalTimeLine, TimeLine};
 use crate::sync::wait_queue::SharedQueue;
@@ -31,7 +32,7 @@ use weir_model::warmup::Warmup;
 use weir_plan::{self as plan, Clock, Edge, Mode, Point, Spec};
 use weir_policy::TargetNames;
 use weir_policy::budget::Tokens;
-use weir_policy::config::{Budget, Rate};
+use weir_policy::config::{Budget, GateArgs, Rate};
 use weir_policy::rate::RateLimit;
 
 /// The shared state of a node, and the arguments that it was made for.
@@ -45,6 +46,8 @@ enum State {
     Budget(Arc<TryCell<Tokens>>, Budget),
     /// The progress of a warm-up.
     Warmup(Arc<TryCell<Warmup>>),
+    /// Whom a gate lets in.
+    Gate(Arc<TryCell<SharedGate>>),
     /// A timeline of faults.
     Fault(Arc<TimeLine>, Box<plan::Faulty>),
 }
@@ -55,8 +58,10 @@ enum SharedStateSpec<'a> {
     Permits(usize, u32),
     Rate(&'a Rate),
     Budget(&'a Budget),
-    /// Since when it is cold, ns.
-    Warmup(u64),
+    /// When the node has joined, ns; `None`: it is there from the start.
+    Warmup(Option<u64>),
+    /// Of these arguments, and whether the node has joined.
+    Gate(&'a GateArgs, bool),
 }
 
 /// The process's state.
@@ -182,7 +187,7 @@ impl ProcessState {
                 }
                 targets.insert(id, nodes);
             }
-            let joined_ns = draws.joined_ns(id).unwrap_or_default();
+            let joined_ns = draws.joined_ns(id);
             self.renew(&mut known, key, wanted(spec, count, joined_ns), now_ns);
         }
         flags(point, &keys, &targets, &mut known);
@@ -194,7 +199,8 @@ impl ProcessState {
     fn renew(&self, known: &mut Registry, key: u32, wanted: Option<SharedStateSpec<'_>>, now_ns: u64) {
         let new = match (wanted, known.states.get(&key)) {
             (None, Some(State::Fault(..)) | None)
-            | (Some(SharedStateSpec::Warmup(_)), Some(State::Warmup(_))) => return,
+            | (Some(SharedStateSpec::Warmup(_)), Some(State::Warmup(_)))
+            | (Some(SharedStateSpec::Gate(..)), Some(State::Gate(_))) => return,
             (Some(SharedStateSpec::Permits(n, most)), Some(State::Semaphore(semaphore, queue))) => {
                 if semaphore.change(n, most) {
                     queue.look_again();
@@ -210,10 +216,15 @@ impl ProcessState {
             (Some(SharedStateSpec::Budget(b)), _) => {
                 State::Budget(Arc::new(TryCell::new(Tokens::new(b, now_ns))), b.clone())
             }
-            (Some(SharedStateSpec::Warmup(since_ns)), _) => {
+            (Some(SharedStateSpec::Warmup(joined_ns)), _) => {
                 let mut warmup = Warmup::default();
-                warmup.restart(since_ns);
+                if let Some(joined_ns) = joined_ns {
+                    warmup.restart(joined_ns);
+                }
                 State::Warmup(Arc::new(TryCell::new(warmup)))
+            }
+            (Some(SharedStateSpec::Gate(args, is_newcomer)), _) => {
+                State::Gate(Arc::new(TryCell::new(SharedGate::new(args, is_newcomer))))
             }
             (None, Some(_)) => {
                 known.states.remove(&key);
@@ -272,11 +283,13 @@ impl ProcessState {
         let mut line =
             TimeLine::new(keys.nodes[first as usize], law, lazy, draw, begins_ns, self.mail.clone());
         for (id, _) in nodes.iter().filter(|(_, faulty)| faulty.mode == Mode::Crash) {
-            let cold = behind(point, *id).into_iter();
-            line.warmups.extend(cold.filter_map(|n| match known.states.get(&keys.nodes[n as usize]) {
-                Some(State::Warmup(warmup)) => Some(warmup.clone()),
-                _ => None,
-            }));
+            for n in behind(point, *id) {
+                match known.states.get(&keys.nodes[n as usize]) {
+                    Some(State::Warmup(warmup)) => line.warmups.push(warmup.clone()),
+                    Some(State::Gate(gate)) => line.gates.push(gate.clone()),
+                    _ => {}
+                }
+            }
         }
         line
     }
@@ -300,6 +313,11 @@ impl ProcessState {
     pub fn inside(&self, key: u32) -> Option<(u64, u64)> {
         let Some(State::Semaphore(semaphore, queue)) = self.get(key) else { return None };
         Some((semaphore.all_inside(), queue.waiting()))
+    }
+
+    /// Whom a gate lets in.
+    pub fn gate(&self, key: u32) -> Option<Arc<TryCell<SharedGate>>> {
+        if let Some(State::Gate(gate)) = self.get(key) { Some(gate) } else { None }
     }
 
     /// The warmth of a node.
@@ -366,8 +384,8 @@ impl Registry {
     }
 }
 
-/// The shared state that a node needs; `targets`: indices of a balancer; `joined_ns`: when the node is there.
-fn wanted(spec: &Spec, targets: usize, joined_ns: u64) -> Option<SharedStateSpec<'_>> {
+/// The shared state that a node needs; `targets`: indices of a balancer; `joined_ns`: when it joined.
+fn wanted(spec: &Spec, targets: usize, joined_ns: Option<u64>) -> Option<SharedStateSpec<'_>> {
     match spec {
         Spec::Queue { concurrency, .. } => Some(SharedStateSpec::Permits(1, *concurrency)),
         Spec::Lb(lb) => {
@@ -377,7 +395,8 @@ fn wanted(spec: &Spec, targets: usize, joined_ns: u64) -> Option<SharedStateSpec
         Spec::Rate { rate, .. } => Some(SharedStateSpec::Rate(rate)),
         Spec::Retry(retry) => retry.budget.as_ref().map(SharedStateSpec::Budget),
         Spec::Hedge(hedged) => hedged.budget.as_ref().map(SharedStateSpec::Budget),
-        Spec::Warmup { .. } => Some(SharedStateSpec::Warmup(joined_ns)),
+        Spec::Warmup(_) => Some(SharedStateSpec::Warmup(joined_ns)),
+        Spec::Gate(args) => Some(SharedStateSpec::Gate(args, joined_ns.is_some())),
         _ => None,
     }
 }

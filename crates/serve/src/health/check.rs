@@ -14,6 +14,7 @@ use crate::upstream::server::Server;
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::task::Poll;
 use weir_net::io::Core;
@@ -91,6 +92,8 @@ pub(crate) struct Question {
     is_head: bool,
     /// The port to check, if it is not the target's.
     port: Option<u16>,
+    /// The address of this host that it is sent from.
+    source: Option<IpAddr>,
     /// Statuses that pass; empty: all below 500.
     expect: Vec<(u16, u16)>,
     timeout_ns: u64,
@@ -104,7 +107,10 @@ impl Question {
         let host = http.and_then(|h| h.host.as_deref()).unwrap_or_else(|| host(addr, tls));
         let head = (http.is_some() || addr.is_none()).then(|| {
             let marker = match addr {
-                None => format!("{}: {}\r\n", built_in::CHECK, built_in::check_value(check.cost_ns, token)),
+                None => {
+                    let value = built_in::check_value(check.cost_ns, token, http.is_none());
+                    format!("{}: {value}\r\n", built_in::CHECK)
+                }
                 Some(_) => String::new(),
             };
             let fixed = "User-Agent: weir-health\r\nAccept: */*\r\nConnection: close";
@@ -114,6 +120,7 @@ impl Question {
             head,
             is_head: method == "HEAD",
             port: check.port.filter(|_| addr.is_some()),
+            source: check.source,
             expect: http.map(|h| h.expect.clone()).unwrap_or_default(),
             timeout_ns: check.timeout_ns,
         }
@@ -193,7 +200,7 @@ impl Question {
     }
 
     async fn connect_and_ask(&self, core: &Rc<Core>, server: &Server) -> Result<(), CheckFailure> {
-        let connected = server.connect_to_check(core, self.port).await;
+        let connected = server.connect_to_check(core, self.source, self.port).await;
         let socket = connected.map_err(|e| CheckFailure::from_connect(&e, self.timeout_ns))?;
         // A service on another port may speak another version; a built-in server speaks both.
         let by_h2 =

@@ -38,6 +38,8 @@ pub(crate) struct Concurrent {
     /// Its answer.
     pub answer: Rc<LocalAnswer>,
     pub state: RefCell<State>,
+    /// Which life of the process around it the threads were made in.
+    pub life: Cell<u64>,
     /// Whether its task is running.
     pub driven: Cell<bool>,
 }
@@ -84,6 +86,10 @@ impl Concurrent {
     fn enter<'a>(self: &'a Rc<Self>, core: &'a Rc<Core>, ctx: &'a RequestContext, work_ns: u64) -> Job<'a> {
         let mut state = self.state.borrow_mut();
         let State { model, jobs, tickets, came, task, .. } = &mut *state;
+        let life = ctx.process.as_ref().map_or(0, |process| process.life());
+        if self.life.replace(life) != life {
+            model.begin_anew();
+        }
         *came += 1;
         let ticket = tickets.insert(Ticket { number: *came, ..Ticket::default() });
         let entry = model.enter(&self.law, jobs, self.shown_ns(core.now()), ticket as u32, work_ns);

@@ -16,6 +16,7 @@ pub(crate) mod delay;
 pub(crate) mod fanout;
 pub(crate) mod faulty;
 pub(crate) mod flaky;
+pub(crate) mod gate;
 pub(crate) mod hedge;
 pub(crate) mod lb;
 pub(crate) mod model;
@@ -83,6 +84,8 @@ pub(crate) enum Node {
     Flaky(flaky::Flaky),
     /// Slow at first.
     Warmup(warmup::Warmup),
+    /// Health checks that flap while a process is new.
+    Gate(gate::Gate),
     /// A server that shares its cores.
     Concurrent(Rc<concurrent::Concurrent>),
     /// One after another.

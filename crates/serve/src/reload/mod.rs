@@ -9,3 +9,4 @@ pub(crate) mod options;
 pub(crate) mod overrides;
 pub(crate) mod played;
 pub(crate) mod reloader;
+pub(crate) mod sources;

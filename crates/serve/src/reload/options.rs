@@ -7,7 +7,7 @@ use crate::transport::inherit::Inherited;
 use crate::verify_run::VerifyRun;
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use weir_net::io::system::{explain, remedy};
 use weir_net::transport::tls::CannotUse;
@@ -62,6 +62,8 @@ pub enum Error {
     StickyKey(Vec<Diagnostic>),
     /// Certificates or keys cannot be used.
     Tls(Vec<CannotUse>),
+    /// Checks are to be sent from an address that this host does not have.
+    Source(IpAddr, io::Error),
     /// The members that a fleet has cannot be served, in words.
     Members(String),
     /// Everything is open, and no descriptor is left for clients.
@@ -85,6 +87,13 @@ impl fmt::Display for Error {
             Error::Tls(wrong) => {
                 let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
                 f.write_str(&wrong.join("\n"))
+            }
+            Error::Source(source, e) => {
+                let why = explain(e);
+                write!(
+                    f,
+                    "health checks cannot be sent from {source}: {why}; write an address of this host as `source`"
+                )
             }
             Error::Members(why) => f.write_str(why),
             Error::Full(e) => write!(f, "no client could be accepted: {}", explain(e)),

@@ -8,6 +8,7 @@
 use super::changes;
 use super::listeners::{self, BoundListeners, ListenerSet, Logs, PreviousListeners};
 use super::options::Options;
+use super::sources;
 use crate::exchange::NodeId;
 use crate::fleets::{FleetSet, Message};
 use crate::graph::blueprint::Blueprint;
@@ -146,7 +147,7 @@ pub(crate) struct Reloader {
 }
 
 /// What the next generation is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// A file that was read again.
     File,
@@ -405,6 +406,9 @@ impl Reloader {
         step: Step,
     ) -> Result<(Arc<Generation>, BoundListeners), ReloadError> {
         let PreparedTopology { point, serving, nodes, certificates, keys } = topology;
+        if step == Step::File {
+            sources::check(&point).map_err(failed)?;
+        }
         let wanted = ListenerSet { point: &point, nodes: &nodes, certificates: &certificates };
         let mut bound = listeners::open(&wanted, &self.options, Some(previous)).map_err(failed)?;
         let patience = match step {

@@ -5,6 +5,7 @@ pub(crate) mod buffered;
 mod chunks;
 pub(crate) mod counter;
 pub(crate) mod discards;
+pub(crate) mod gate;
 pub(crate) mod panics;
 pub(crate) mod process;
 pub(crate) mod semaphore;

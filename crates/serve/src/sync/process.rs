@@ -27,6 +27,11 @@ impl Process {
         Process { timeline, flips, until_ns, around }
     }
 
+    /// Which of its lives a request has entered: another number after each crash of it or of one around it.
+    pub fn life(&self) -> u64 {
+        self.flips + self.around.as_ref().map_or(0, |process| process.life())
+    }
+
     /// Whether it, or one around it, has crashed by now.
     pub fn has_crashed(&self, now_ns: u64) -> bool {
         let here = match self.until_ns {

@@ -5,6 +5,7 @@
 //! down when a request finds it so, and then all loops are notified.
 
 use crate::sync::TryCell;
+use crate::sync::gate::SharedGate;
 use slab::Slab;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -31,6 +32,8 @@ pub(crate) struct TimeLine {
     flips: AtomicU64,
     /// What begins cold when it comes up again: warm-ups behind nodes that crash.
     pub warmups: Vec<Arc<TryCell<Warmup>>>,
+    /// Gates that open anew then.
+    pub gates: Vec<Arc<TryCell<SharedGate>>>,
     mail: Arc<[UnboundedSender<u32>]>,
 }
 
@@ -58,8 +61,9 @@ impl TimeLine {
         if let Some(at_ns) = begins_ns {
             state.begin(&law, at_ns);
         }
-        let (state, flips, warmups) = (TryCell::new(state), AtomicU64::new(0), Vec::new());
-        TimeLine { number, law, lazy, key, begins_ns, state, flips, warmups, mail }
+        let (state, flips) = (TryCell::new(state), AtomicU64::new(0));
+        let (warmups, gates) = (Vec::new(), Vec::new());
+        TimeLine { number, law, lazy, key, begins_ns, state, flips, warmups, gates, mail }
     }
 
     /// The number of messages about it.
@@ -103,6 +107,9 @@ impl TimeLine {
         if let Some(at) = up_at {
             for warmup in &self.warmups {
                 warmup.with(|w| w.restart(at)).await;
+            }
+            for gate in &self.gates {
+                gate.with(|shared| shared.gate.restart()).await;
             }
         }
         seen

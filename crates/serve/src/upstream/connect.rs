@@ -4,7 +4,7 @@ use socket2::{Domain, Type};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -71,18 +71,23 @@ impl Addresses {
 impl Place {
     /// Makes a connection.
     pub async fn connect(&self, core: &Core) -> io::Result<Socket> {
-        self.connect_to(core, None).await
+        self.connect_to(core, None, None).await
     }
 
-    /// The same, to another port.
-    pub async fn connect_to(&self, core: &Core, port: Option<u16>) -> io::Result<Socket> {
+    /// The same, from an address of this host, to another port.
+    pub async fn connect_to(
+        &self,
+        core: &Core,
+        source: Option<IpAddr>,
+        port: Option<u16>,
+    ) -> io::Result<Socket> {
         match self {
             Place::Tcp(addresses) => {
                 let mut list = addresses.list();
                 if let Some(port) = port {
                     list = list.iter().map(|a| SocketAddr::new(a.ip(), port)).collect();
                 }
-                connect::tcp(core, &list).await.map(Socket::Tcp)
+                connect::tcp_from(core, source, &list).await.map(Socket::Tcp)
             }
             Place::Unix(path) => connect::unix(core, path).await.map(Socket::Unix),
             Place::BuiltIn((root, _), BuiltInServers::There(servers)) => {

@@ -191,3 +191,18 @@ pub fn warmup_begins_anew_after_a_crash() {
     }
     panic!("never cold again");
 }
+
+/// Requests pass a gate. Of a process that ran before, so do checks; after a crash nobody is let in for a while.
+#[test]
+pub fn a_gate_answers_checks_alone() {
+    let open = serve_node(
+        "lb.random([gate(server(\"a\"), ramp=1*hours)], health=health.http(\"/\", interval=20*ms, timeout=20*ms, initial=\"checked\"), panic=0)",
+    );
+    until(|| get(&open.addr, "/").status == 200);
+    let crashed = "faulty(dist.fixed(1*ms), dist.fixed(1*ms), gate(server(\"a\"), ramp=1*hours), starts=\"down\", mode=\"crash\")";
+    let closed = serve_node(&format!(
+        "lb.first([{crashed}], health=health.http(\"/\", interval=20*ms, timeout=20*ms, fall=1), panic=0)"
+    ));
+    until(|| get(&closed.addr, "/").status == 503);
+    assert_eq!(get(&serve_node("gate(server(\"a\"), ramp=1*hours)").addr, "/").server(), "a");
+}

@@ -42,8 +42,8 @@ pub(crate) struct FleetSite {
     pub births: Vec<Vec<Birth>>,
 }
 
-/// What begins with a newcomer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What begins with a newcomer, or anew with a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Birth {
     /// A timeline of faults.
     Line(u32),
@@ -51,6 +51,10 @@ pub(crate) enum Birth {
     Fault(u32),
     /// A warm-up.
     Warmup(u32),
+    /// The threads of a server.
+    Threads(u32),
+    /// A gate.
+    Gate(u32),
 }
 
 /// A balancer over fleets.

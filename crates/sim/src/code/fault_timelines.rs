@@ -2,6 +2,7 @@
 
 use crate::code::Code;
 use crate::code::StageId;
+use crate::code::changes::Birth;
 use std::collections::{BTreeMap, BTreeSet};
 use weir_model::draws::purpose;
 use weir_model::faulty::{Faulty, Law};
@@ -31,8 +32,8 @@ pub(crate) struct LineSite {
     pub key: LineKey,
     /// Whether it flips by events, because a flip cuts requests off.
     pub eager: bool,
-    /// Warm-ups that begin anew when it comes up again.
-    pub warmups: Vec<u32>,
+    /// What begins anew when it comes up again.
+    pub anew: Vec<Birth>,
 }
 
 /// The key of the periods of a timeline.

@@ -2,6 +2,7 @@
 
 use crate::code::probe_ways::ProbeWays;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use weir_plan::NodeId;
 use weir_policy::config::Subset;
 use weir_policy::subset::subset_key;
@@ -31,6 +32,8 @@ pub(crate) struct GuardSite {
     pub probe_cost_ns: u64,
     /// Lowest and highest status that passes a check; empty: any.
     pub check_expects: Vec<(u16, u16)>,
+    /// The address that checks come from.
+    pub check_source: Option<IpAddr>,
 }
 
 /// How targets are divided.

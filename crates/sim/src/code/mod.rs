@@ -12,6 +12,7 @@ pub(crate) mod changes;
 pub(crate) mod connections;
 pub(crate) mod ends;
 pub(crate) mod fault_timelines;
+pub(crate) mod gates;
 pub(crate) mod guards;
 mod ids;
 mod op;
@@ -183,6 +184,7 @@ pub(crate) struct Code {
     pub ends: Ends,
     pub warmups: Vec<WarmupSite>,
     pub warmup_count: u32,
+    pub gates: gates::GateTables,
     pub losses: Vec<LossSite>,
     pub lossy: Vec<LossySite>,
     pub lines: LineTables,

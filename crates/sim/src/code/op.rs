@@ -150,6 +150,13 @@ pub(crate) enum ColdOp {
     LeaveScaled {
         slow: bool,
     },
+    /// A request or a check comes to a gate; a check comes back.
+    EnterGate {
+        gate: u32,
+    },
+    LeaveGate {
+        gate: u32,
+    },
     /// One of several nodes is visited after another; the request has returned from one.
     EnterSequence {
         group: u32,

@@ -77,7 +77,7 @@ impl Compiler<'_> {
         };
         let law = fault.law();
         let line = tables.lines.len() as u32;
-        tables.lines.push(LineSite { law, key, eager: false, warmups: Vec::new() });
+        tables.lines.push(LineSite { law, key, eager: false, anew: Vec::new() });
         if !matches!(fault.line, Line::Together(_)) {
             self.born.push((node, Birth::Line(line)));
         }
@@ -88,9 +88,9 @@ impl Compiler<'_> {
         line
     }
 
-    /// Finds the warm-ups that begin anew when a process restarts.
+    /// Finds what begins anew when a process restarts.
     pub(crate) fn find_restarts(&mut self) {
-        if self.warm_nodes.is_empty() {
+        if self.beginnings.is_empty() {
             return;
         }
         let point = self.layout.point;
@@ -100,7 +100,7 @@ impl Compiler<'_> {
                 if !seen.insert(id) {
                     continue;
                 }
-                self.code.lines.lines[line as usize].warmups.extend(self.warm_nodes.get(&id));
+                self.code.lines.lines[line as usize].anew.extend(self.beginnings.get(&id));
                 stack.extend(spare(point, id));
                 match inside(point, id) {
                     Edge::None => {}
@@ -110,8 +110,8 @@ impl Compiler<'_> {
             }
         }
         for line in &mut self.code.lines.lines {
-            line.warmups.sort_unstable();
-            line.warmups.dedup();
+            line.anew.sort_unstable();
+            line.anew.dedup();
         }
     }
 }

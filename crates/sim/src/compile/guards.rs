@@ -205,6 +205,7 @@ impl Compiler<'_> {
             watches,
             check_timeout_ns: config.health.as_ref().map_or(0, |h| h.timeout_ns),
             check_cost_ns: config.health.as_ref().map_or(0, |h| h.cost_ns),
+            check_source: config.health.as_ref().and_then(|h| h.source),
             probe_cost_ns: config.probe_cost_ns,
             check_expects: {
                 let http = config.health.as_ref().and_then(|h| h.http.as_ref());

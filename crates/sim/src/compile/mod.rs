@@ -9,6 +9,7 @@ mod connections;
 pub(crate) mod ends;
 mod fanout;
 mod fault_timelines;
+mod gates;
 pub(crate) mod guards;
 mod hedges;
 mod hops;
@@ -63,7 +64,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     let connections = ConnectionTables::new(&layout, loops.outermost, loops.first);
     let elsewhere = layout.open_elsewhere();
     let inside = layout.behind(false, |spec| matches!(spec, Spec::Lb(_)));
-    let (warm_nodes, probed, checked) = (BTreeMap::new(), probed(&layout), layout.checked());
+    let (beginnings, probed, checked) = (BTreeMap::new(), probed(&layout), layout.checked());
     let (known_work, reports) = (layout.known_work(), layout.reports());
     let mut c = Compiler {
         layout,
@@ -81,7 +82,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
         again,
         elsewhere,
         inside,
-        warm_nodes,
+        beginnings,
         here: false,
         scales: false,
         process_of,
@@ -103,7 +104,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
 /// Whether work behind a node may take longer than elsewhere.
 fn is_scaling(spec: &Spec) -> bool {
     match spec {
-        Spec::Warmup { .. } => true,
+        Spec::Warmup(_) | Spec::Gate(_) => true,
         Spec::Faulty(fault) => fault.mode == Mode::Slow,
         _ => false,
     }
@@ -123,8 +124,8 @@ fn is_unreachable(spec: &Spec) -> bool {
 
 /// Connects the blocks, once all are emitted, and finds what holds for the whole code.
 fn link(c: Compiler, scenario: &Scenario) -> Result<Code, String> {
-    let Compiler { layout, mut code, again, loses, mut born, warm_nodes, mut connections, .. } = c;
-    born.extend(warm_nodes.iter().map(|(&node, &warmup)| (node, Birth::Warmup(warmup))));
+    let Compiler { layout, mut code, again, loses, mut born, beginnings, mut connections, .. } = c;
+    born.extend(beginnings);
     code.changes = ChangeTables::new(layout.point, scenario, &code.instances, &born);
     VisitCounters::find(&layout, &mut code, &again);
     if code.guards.sites.iter().any(|site| site.watches) {
@@ -191,7 +192,7 @@ pub(crate) struct Compiler<'a> {
     /// Whether it is behind a balancer.
     inside: Vec<bool>,
     /// The warm-up of each plan node that is one.
-    pub warm_nodes: BTreeMap<u32, u32>,
+    pub beginnings: BTreeMap<u32, Birth>,
     /// Whether requests can be cut off at the stage that is being emitted, and whether its work may be lengthened.
     pub here: bool,
     scales: bool,
@@ -384,7 +385,7 @@ impl Compiler<'_> {
             Some(Op::Cold(ColdOp::LeaveListener { hop })) => self.code.hops[hop as usize].end = next,
             Some(Op::Cold(ColdOp::LeaveHedge { hedge })) => self.code.hedges[hedge as usize].end = next,
             Some(Op::LeaveFaulty { down }) => self.code.lines.sites[down as usize].skip = next,
-            Some(Op::CountErrors | Op::Cold(ColdOp::LeaveScaled { .. })) => {
+            Some(Op::CountErrors | Op::Cold(ColdOp::LeaveScaled { .. } | ColdOp::LeaveGate { .. })) => {
                 let Code { lines, faults, rate_sites, kinds, .. } = &mut self.code;
                 of_stage(&mut lines.sites, stage, |d| d.stage).into_iter().for_each(|d| d.skip = next);
                 of_stage(faults, stage, |f| f.stage).into_iter().for_each(|f| f.skip = next);
@@ -419,17 +420,16 @@ impl Compiler<'_> {
             Spec::Listen(listen) if self.outermost != draft.nodes[position].first().copied() => {
                 self.hop(listen.loops.unwrap_or(1), place, draft, position)
             }
-            Spec::Warmup { factor, requests, time_ns } => {
-                let law = weir_model::warmup::Law::new(*factor, *requests, *time_ns);
-                self.warmup(law, draft.base, &draft.nodes[position])
-            }
+            Spec::Warmup(law) => self.warmup(*law, draft.base, &draft.nodes[position]),
+            Spec::Gate(args) => self.gate(args, draft.base, &draft.nodes[position]),
             Spec::Queue { concurrency, capacity, timeout_ns, on_cancel } => {
                 let limits = Limits { concurrency: *concurrency, capacity: capacity.unwrap_or(u64::MAX) };
                 let leaves = self.queue(stage, draft, limits, *timeout_ns, *on_cancel);
                 Some(self.entered(draft, position, false, leaves))
             }
-            Spec::Concurrent { work, cores, contention, coherency, threads, on_cancel } => {
+            spec @ Spec::Concurrent { work, cores, contention, coherency, threads, on_cancel, .. } => {
                 let law = concurrent::Law::new(*cores, *contention, *coherency, *threads);
+                let law = self.with_threads(law, spec, &draft.nodes[position]);
                 let leaves = self.share(stage, draft, law, *cores, work, place, *on_cancel);
                 Some(self.entered(draft, position, true, leaves))
             }

@@ -2,6 +2,7 @@
 
 use super::Compiler;
 use crate::code::StageId;
+use crate::code::changes::Birth;
 use crate::code::{ColdOp, NOT, Op, QueueSite, ShareSite};
 use crate::code::{DrawSite, LossSite, LossySite, WaitSite};
 use crate::compile::blocks::{Draft, offset};
@@ -10,8 +11,25 @@ use weir_model::draws::of_place as purpose;
 use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
 use weir_model::{Dist, OnCancel, concurrent};
+use weir_plan::Spec;
 
 impl Compiler<'_> {
+    /// A law with the threads of its spec, which begin with the process.
+    pub(super) fn with_threads(
+        &mut self,
+        law: concurrent::Law,
+        spec: &Spec,
+        nodes: &[u32],
+    ) -> concurrent::Law {
+        let Spec::Concurrent { min_threads, thread_cost_ns, .. } = spec else { return law };
+        let law = law.with_threads(*min_threads, *thread_cost_ns);
+        if law.makes_threads() {
+            let servers = (self.code.servers.len() as u32..).map(Birth::Threads);
+            self.beginnings.extend(nodes.iter().copied().zip(servers));
+        }
+        law
+    }
+
     /// A server that shares its cores ends its block.
     #[allow(clippy::too_many_arguments, reason = "the fields of a spec")]
     pub(super) fn share(

@@ -1,6 +1,7 @@
 //! Compiles servers that warm up.
 
 use crate::code::WarmupSite;
+use crate::code::changes::Birth;
 use crate::code::{ColdOp, Op};
 use crate::compile::{Compiler, Post};
 use weir_model::warmup;
@@ -9,7 +10,7 @@ impl Compiler<'_> {
     pub(crate) fn warmup(&mut self, law: warmup::Law, base: u32, nodes: &[u32]) -> Option<Post> {
         let offset = self.code.warmup_count.wrapping_sub(base);
         for &node in nodes {
-            self.warm_nodes.insert(node, self.code.warmup_count);
+            self.beginnings.insert(node, Birth::Warmup(self.code.warmup_count));
             self.code.warmup_count += 1;
         }
         self.code.details = true;

@@ -66,11 +66,13 @@ impl Engine<'_> {
             ColdOp::TakeConnection { at } => {
                 return self.take_connection(slot, at, pc, member, depth, now_ns);
             }
+            ColdOp::EnterGate { gate } => self.enter_gate(gate, member),
             ColdOp::EnterWarmup { warmup } => self.come_to_warmup(slot, warmup, member, now_ns),
             ColdOp::BeginWork { work } => self.begin_known_work(slot, work, now_ns),
             ColdOp::EndWork => self.features.work_left.stop(slot),
             ColdOp::ReportSlots { .. } | ColdOp::ReportCores { .. } => self.report_load(slot, op, member),
             ColdOp::LeaveRewrite
+            | ColdOp::LeaveGate { .. }
             | ColdOp::LeaveListener { .. }
             | ColdOp::ReturnConnection { .. }
             | ColdOp::LeaveScaled { .. } => {
@@ -87,6 +89,8 @@ impl Engine<'_> {
             ColdOp::LeaveRewrite => self.become_as_before(slot),
             ColdOp::LeaveListener { .. } => self.leave_hop(slot),
             ColdOp::ReturnConnection { .. } => self.leave_connection(slot, depth, now_ns),
+            // Only checks are judged there.
+            ColdOp::LeaveGate { .. } => {}
             _ => self.features.details.unscale(slot),
         }
     }

@@ -49,6 +49,7 @@ use weir_model::faulty::Faulty;
 use weir_model::queue::Links;
 use weir_model::warmup::Warmup;
 use weir_policy::config::Balance;
+use weir_policy::gate::Gate;
 use weir_policy::rate::RateLimit;
 use weir_policy::sticky::Jar;
 use weir_policy::{Balancer, budget};
@@ -156,6 +157,7 @@ pub(crate) struct FeatureStates {
     /// The keys of splits without a request key.
     pub(crate) choices: Vec<Key>,
     pub(crate) warmups: Vec<Warmup>,
+    pub(crate) gates: Vec<Gate>,
     pub(crate) lines: Lines,
     /// Connections to servers, where they are simulated.
     pub(crate) connections: Option<Box<Connections>>,
@@ -214,6 +216,7 @@ impl<'a> Engine<'a> {
             hops: Hops::new(!code.hops.is_empty()),
             choices: code.kinds.nodes.iter().map(|&(_, at, number)| keys.choice_at(at, number)).collect(),
             warmups: vec![Warmup::default(); code.warmup_count as usize],
+            gates: code.gates.open(),
             lines: Lines::new(code, key),
             connections: Connections::new(code),
             changes: Changes::new(code, key),
@@ -337,6 +340,9 @@ impl<'a> Engine<'a> {
             return Err(Cut::TooLong);
         }
         let loses = self.core.code.loses && !self.core.states.is_empty();
+        if let Some(of) = self.features.connections.as_deref_mut() {
+            of.end_run();
+        }
         if loses {
             now_ns = self.give_up();
         }

@@ -35,7 +35,7 @@ impl Engine<'_> {
                         .for_each(ProcessClock::wait);
                 }
                 Birth::Fault(fault) => self.core.fault_mut(fault).wait(),
-                Birth::Warmup(_) => {}
+                Birth::Warmup(_) | Birth::Threads(_) | Birth::Gate(_) => {}
             }
         }
         for (step, of) in tables.steps.iter().enumerate() {
@@ -85,8 +85,8 @@ impl Engine<'_> {
         }
     }
 
-    /// Something begins with a newcomer.
-    fn brings(&mut self, birth: Birth, now_ns: u64) {
+    /// Something begins with a newcomer, or anew.
+    pub(super) fn brings(&mut self, birth: Birth, now_ns: u64) {
         match birth {
             Birth::Line(line) => {
                 let site = &self.core.code().lines.lines[line as usize];
@@ -105,6 +105,8 @@ impl Engine<'_> {
                 self.core.fault_mut(fault).begin(law, now_ns);
             }
             Birth::Warmup(warmup) => self.features.warmups[warmup as usize].restart(now_ns),
+            Birth::Gate(gate) => self.features.gates[gate as usize].restart(),
+            Birth::Threads(server) => self.features.shares.servers[server as usize].state.begin_anew(),
         }
     }
 

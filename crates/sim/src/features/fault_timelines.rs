@@ -47,8 +47,9 @@ impl Engine<'_> {
         if !is_up {
             return self.crash(line, now_ns);
         }
-        for &warmup in &self.core.code().lines.lines[line as usize].warmups {
-            self.features.warmups[warmup as usize].restart(now_ns);
+        let code = self.core.code();
+        for &birth in &code.lines.lines[line as usize].anew {
+            self.brings(birth, now_ns);
         }
     }
 

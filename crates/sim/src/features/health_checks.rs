@@ -223,6 +223,8 @@ impl Engine<'_> {
                 return self.check_meets_fault(slot, down, pc, member, depth, now_ns);
             }
             ColdOp::LeaveScaled { slow: true } => self.features.details.unscale(slot),
+            ColdOp::EnterGate { gate } => self.check_enters_gate(slot, gate, member, now_ns),
+            ColdOp::LeaveGate { gate } => self.check_leaves_gate(slot, gate, member, now_ns),
             // As a balancer without a guard.
             ColdOp::AskGuard { lb } => {
                 self.check_arrives(slot);
@@ -372,7 +374,7 @@ impl Engine<'_> {
     }
 
     /// Whether a check only connects.
-    fn connects_only(&mut self, slot: SlotId) -> bool {
+    pub(crate) fn connects_only(&mut self, slot: SlotId) -> bool {
         let Detail { check: (index, _), probe, .. } = self.features.details.slots[slot.index()];
         let site = self.features.guards.get(index).map(|guard| guard.site).filter(|_| probe == NONE);
         site.is_some_and(|site| self.core.code().guards.sites[site as usize].check_expects.is_empty())

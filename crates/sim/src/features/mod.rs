@@ -8,6 +8,7 @@ pub(crate) mod clients;
 pub(crate) mod connections;
 pub(crate) mod fanout;
 pub(crate) mod fault_timelines;
+pub(crate) mod gates;
 pub(crate) mod guards;
 pub(crate) mod handshakes;
 pub(crate) mod health_checks;

@@ -7,6 +7,7 @@ use crate::code::request_kinds::ChoiceRule;
 use crate::compile::blocks::Draft;
 use crate::compile::guards::{around, counts_every_ns, has_names, is_one, name_of, subset};
 use crate::compile::request_kinds::says;
+use std::net::IpAddr;
 use weir_plan::{Edge, HedgeSpec, KeySource, Lb, Spec};
 use weir_policy::config::{Balance, Budget, Hedge, Rate};
 use weir_policy::retry::is_idempotent;
@@ -41,6 +42,8 @@ pub(crate) struct LbSite {
     pub probe_cost_ns: u64,
     /// Lowest and highest status that passes a check; empty: any.
     pub check_expects: Vec<(u16, u16)>,
+    /// The address that checks come from.
+    pub check_source: Option<IpAddr>,
 }
 
 /// The site of a choosing node.
@@ -115,6 +118,7 @@ impl Builder<'_> {
             measures_probes,
             check_timeout_ns: lb.health.as_ref().map_or(0, |h| h.timeout_ns),
             check_cost_ns: lb.health.as_ref().map_or(0, |h| h.cost_ns),
+            check_source: lb.health.as_ref().and_then(|h| h.source),
             probe_cost_ns: lb.probe_cost_ns,
             check_expects: lb
                 .health

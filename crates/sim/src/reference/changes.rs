@@ -67,7 +67,7 @@ impl Reference<'_> {
     }
 
     /// Something begins with a newcomer.
-    fn brings(&mut self, birth: Birth) {
+    pub(super) fn brings(&mut self, birth: Birth) {
         match birth {
             Birth::Line(line) => {
                 let law = &self.tables.lines[line as usize].law;
@@ -82,6 +82,8 @@ impl Reference<'_> {
             // A node that refuses has a timeline like any other here.
             Birth::Fault(_) => {}
             Birth::Warmup(warmup) => self.warmups[warmup as usize].restart(self.now_ns),
+            Birth::Gate(gate) => self.gates[gate as usize].restart(),
+            Birth::Threads(server) => self.servers[server as usize].state.begin_anew(),
         }
     }
 

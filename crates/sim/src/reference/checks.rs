@@ -7,7 +7,7 @@ use crate::code::SlotId;
 use crate::code::order::{Class, Entry, order_key};
 use weir_model::draws::purpose;
 use weir_plan::Mode;
-use weir_policy::TargetId;
+use weir_policy::{Kind, TargetId};
 
 /// The number of checks in the order of events: they come after all requests, by balancer and target.
 const CHECKS: u64 = 1 << (crate::code::order::REQUEST_BITS - 1);
@@ -93,6 +93,14 @@ impl Reference<'_> {
                 let ns = self.check_cost_ns(slot);
                 self.sleep(slot, Phase::Out, ns, Class::Step, false)
             }
+            Act::Gate { gate } => {
+                if self.asks_gates(slot) {
+                    let member = self.branches.slots[slot.index()].member;
+                    let site = &self.tables.gates.sites[gate as usize];
+                    self.gates[member.index_from(site.offset)].asked(self.now_ns);
+                }
+                Flow::On
+            }
             Act::Pass
             | Act::Rewrite { .. }
             | Act::Work { .. }
@@ -121,6 +129,28 @@ impl Reference<'_> {
         let branch = &self.branches.slots[slot.index()];
         let lb = self.balancers[branch.check as usize].lb;
         branch.probe == NONE && self.tables.lbs[lb as usize].check_expects.is_empty()
+    }
+
+    /// Whether it is a check by HTTP, which a gate answers.
+    fn asks_gates(&self, slot: SlotId) -> bool {
+        self.branches.slots[slot.index()].probe == NONE && !self.connects_only(slot)
+    }
+
+    /// A check comes back, and is answered by the gate if the node behind is well.
+    fn check_leaves_gate(&mut self, slot: SlotId, gate: u32) {
+        if !self.asks_gates(slot) {
+            return;
+        }
+        let branch = &mut self.branches.slots[slot.index()];
+        let index = branch.member.number_from(self.tables.gates.sites[gate as usize].offset);
+        let balancer = &self.balancers[branch.check as usize];
+        let source = self.tables.lbs[balancer.lb as usize].check_source;
+        let asker = self.tables.gates.asker(index, branch.check, source, balancer.picks);
+        let is_well = branch.outcome.is_none();
+        let answer = self.gates[index as usize].answer(self.now_ns, asker, is_well, &[]);
+        if is_well && !answer.is_healthy() {
+            (branch.status, branch.outcome) = (503, Some(Kind::Status5xx));
+        }
     }
 
     fn is_leaf(&self, slot: SlotId) -> bool {
@@ -152,6 +182,10 @@ impl Reference<'_> {
                 Flow::Out
             }
             Act::Fault { fault } => self.leave_fault(slot, fault),
+            Act::Gate { gate } => {
+                self.check_leaves_gate(slot, gate);
+                Flow::Out
+            }
             Act::Pass
             | Act::Answer { .. }
             | Act::Rewrite { .. }

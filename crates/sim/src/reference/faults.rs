@@ -163,8 +163,8 @@ impl Reference<'_> {
     fn flipped(&mut self, line: u32, is_up: bool) {
         if is_up {
             let tables = self.tables;
-            for &warmup in &tables.lines[line as usize].warmups {
-                self.warmups[warmup as usize].restart(self.now_ns);
+            for &birth in &tables.lines[line as usize].anew {
+                self.brings(birth);
             }
         } else {
             self.crash(line);

@@ -42,6 +42,11 @@ impl Reference<'_> {
                 self.branches.scale(slot, factor);
                 Flow::On
             }
+            Act::Gate { gate } => {
+                let site = &self.tables.gates.sites[gate as usize];
+                self.gates[branch.member.index_from(site.offset)].enter();
+                Flow::On
+            }
             Act::Timeout { ns } => self.start_timeout(slot, ns),
             Act::Balance { lb } => self.pick(slot, lb),
             Act::Sequence { group } => self.step_into(slot, group, 0),
@@ -131,6 +136,8 @@ impl Reference<'_> {
                 self.branches.unscale(slot);
                 Flow::Out
             }
+            // Only checks are judged there.
+            Act::Gate { .. } => Flow::Out,
             Act::Balance { lb } => self.picked_is_back(slot, lb),
             Act::Sequence { group } => {
                 let index = self.branches.frame(slot, branch.depth).index;

@@ -118,6 +118,7 @@ impl Reference<'_> {
             | Act::Fault { .. }
             | Act::Flaky { .. }
             | Act::Warmup { .. }
+            | Act::Gate { .. }
             | Act::Timeout { .. }
             | Act::Sequence { .. }
             | Act::Fanout { .. }

@@ -57,6 +57,7 @@ impl Reference<'_> {
             | Act::Fault { .. }
             | Act::Flaky { .. }
             | Act::Warmup { .. }
+            | Act::Gate { .. }
             | Act::Timeout { .. }
             | Act::Connect { .. }
             | Act::Balance { .. }

@@ -231,6 +231,19 @@ steady = traffic.poisson(rate = 60)
 scenario("main", cold, steady, requests = 5000, window = "all")
 "#;
 
+pub(crate) const GATE: &str = r#"def app():
+    work = delay(dist.exponential(20*ms), server("app"))
+    cold = warmup(work, 5, requests = 1000)
+    return gate(queue(cold, concurrency = 4), ramp = 30*s)
+
+apps = fleet(4, app)
+check = health.http("/health", interval = 1*s, rise = 1, initial = "checked")
+top = lb.round_robin(apps, health = check)
+users = traffic.poisson(rate = 100)
+deploy = change.rolling(apps, at = 20*s, every = 10*s)
+scenario("main", top, users, duration = 2*minutes, events = [deploy])
+"#;
+
 pub(crate) const FAULTY: &str = r#"def app(mode):
     work = queue(delay(dist.exponential(20*ms), server("app")))
     return faulty(60*s, dist.fixed(5*s), work, mode = mode)

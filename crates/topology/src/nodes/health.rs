@@ -4,12 +4,15 @@
 use super::{Description, Function, Group, examples, may, need};
 use crate::language::call::{Call, Outcome};
 use crate::language::value::HealthValue;
+use weir_plan::address;
 use weir_plan::duration::show_ns;
 use weir_plan::http;
 use weir_plan::path;
 use weir_plan::ranges::MOST_IN_A_ROW;
 use weir_plan::{HealthCheck, HttpCheck};
 use weir_policy::config::{Check, Initial};
+
+const SOURCE: &str = "the address of this host that checks are sent from; `None`: the system chooses";
 
 pub(super) static FUNCTIONS: [Function; 2] = [
     Function {
@@ -61,6 +64,7 @@ pub(super) static FUNCTIONS: [Function; 2] = [
                 `checked`: down until one check has passed",
             ),
             may("cost", "a duration", "0*s", "what a check costs a simulated server in place of its work"),
+            may("source", "an address, or None", "None", SOURCE),
         ],
         more: &[],
         make: by_http,
@@ -109,6 +113,7 @@ pub(super) static FUNCTIONS: [Function; 2] = [
                 `checked`: down until one check has passed",
             ),
             may("cost", "a duration", "0*s", "what a check costs a simulated server in place of its work"),
+            may("source", "an address, or None", "None", SOURCE),
         ],
         more: &[],
         make: by_tcp,
@@ -165,7 +170,8 @@ fn check(call: &mut Call<'_, '_, '_, '_>) -> HealthCheck {
     }
     let check = Check { interval_ns, rise, fall, jitter, fast_interval_ns, down_interval_ns, initial };
     let port = port.and_then(|p| u16::try_from(p).ok());
-    HealthCheck { check, http: None, timeout_ns, port, cost_ns }
+    let source = call.word("source", address::source).and_then(|text| text.parse().ok());
+    HealthCheck { check, http: None, timeout_ns, port, source, cost_ns }
 }
 
 /// The statuses that pass.

@@ -16,6 +16,7 @@ mod fanout;
 mod faulty;
 mod flaky;
 mod fleet;
+mod gate;
 mod health;
 mod hedge;
 mod http;
@@ -101,6 +102,7 @@ static ALL: &[&[Function]] = &[
     &cable::FUNCTIONS,
     &concurrent::FUNCTIONS,
     &warmup::FUNCTIONS,
+    &gate::FUNCTIONS,
     &faulty::FUNCTIONS,
     &flaky::FUNCTIONS,
     &sequence::FUNCTIONS,

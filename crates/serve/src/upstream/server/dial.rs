@@ -12,6 +12,7 @@ use std::any::Any;
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
@@ -147,8 +148,13 @@ impl Server {
     }
 
     /// Opens a connection for a health check, to this port if it differs from the target's: on behalf of weir itself.
-    pub async fn connect_to_check(&self, core: &Core, port: Option<u16>) -> io::Result<Socket> {
-        let mut socket = self.target.place.connect_to(core, port).await?;
+    pub async fn connect_to_check(
+        &self,
+        core: &Core,
+        source: Option<IpAddr>,
+        port: Option<u16>,
+    ) -> io::Result<Socket> {
+        let mut socket = self.target.place.connect_to(core, source, port).await?;
         if let Some(version) = self.origin.send_proxy {
             proxy_protocol::send(&mut socket, &proxy_protocol::header(version, None)?).await?;
         }

@@ -11,10 +11,10 @@ use crate::code::{Code, NOT};
 use crate::compile::blocks::{Draft, End, Layout, MOST, inside, offset, spare};
 use crate::compile::loops::Loops;
 use std::collections::{BTreeMap, BTreeSet};
+use weir_model::concurrent;
 use weir_model::draws::of_place as purpose;
 use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
-use weir_model::{concurrent, warmup};
 use weir_plan::processes::process_of;
 use weir_plan::rewriting::Kinds;
 use weir_plan::serving::named_server;
@@ -31,7 +31,7 @@ pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Resul
         Spec::Faulty(Faulty { line: Line::Block(block), .. }) => Some((layout.place(id), *block)),
         _ => None,
     });
-    let (blocks, lines, warm_nodes) = (blocks.collect(), BTreeMap::new(), BTreeMap::new());
+    let (blocks, lines, beginnings) = (blocks.collect(), BTreeMap::new(), BTreeMap::new());
     let (tables, instances) = (Tables { loops: Loops::new(&layout), ..Tables::default() }, BTreeMap::new());
     let kinds =
         Kinds::new(layout.point, scenario).ok_or("there are too many kinds of requests to simulate")?;
@@ -47,7 +47,7 @@ pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Resul
         pause_lines,
         reports,
         blocks,
-        warm_nodes,
+        beginnings,
         instances,
         scenario,
         kinds,
@@ -87,7 +87,7 @@ pub(super) struct Builder<'a> {
     /// Site and number of every `block(...)` that requests can reach.
     blocks: BTreeSet<(u32, u32)>,
     /// The warm-up of each plan node that is one.
-    warm_nodes: BTreeMap<u32, u32>,
+    beginnings: BTreeMap<u32, Birth>,
     /// The balancer of each plan node that is one.
     pub(super) instances: BTreeMap<u32, u32>,
     pub(super) scenario: &'a Scenario,
@@ -101,8 +101,7 @@ pub(super) struct Builder<'a> {
 impl Builder<'_> {
     /// Finds the changes of fleets, and what begins with newcomers.
     fn find_births(&mut self) {
-        let warmups = self.warm_nodes.iter().map(|(&node, &warmup)| (node, Birth::Warmup(warmup)));
-        self.born.extend(warmups);
+        self.born.extend(self.beginnings.iter().map(|(&node, &birth)| (node, birth)));
         let (point, instances) = (self.layout.point, &self.code.instances);
         self.code.changes = ChangeTables::new(point, self.scenario, instances, &self.born);
     }
@@ -176,8 +175,9 @@ impl Builder<'_> {
                 let limits = Limits { concurrency: *concurrency, capacity: capacity.unwrap_or(u64::MAX) };
                 self.queue(limits, *timeout_ns, *on_cancel, stage, draft, reports)
             }
-            Spec::Concurrent { work, cores, contention, coherency, threads, on_cancel } => {
+            spec @ Spec::Concurrent { work, cores, contention, coherency, threads, on_cancel, .. } => {
                 let law = concurrent::Law::new(*cores, *contention, *coherency, *threads);
+                let law = self.with_threads(law, spec, &draft.nodes[position]);
                 let gauge = self.gauge(stage, draft, *cores);
                 let work = Draw { pause, ..self.draw(work, purpose::WORK, place) };
                 self.share(law, work, *on_cancel, gauge, draft, reports)
@@ -185,9 +185,8 @@ impl Builder<'_> {
             Spec::Retry(config) => self.retry(config, draft, position),
             Spec::Faulty(fault) => self.fault(fault, stage, draft, position),
             Spec::Flaky { p, kind } => self.flaky(*p, *kind, place),
-            Spec::Warmup { factor, requests, time_ns } => {
-                self.warmup(warmup::Law::new(*factor, *requests, *time_ns), draft, position)
-            }
+            Spec::Warmup(law) => self.warmup(*law, draft, position),
+            Spec::Gate(args) => self.gate(args, draft, position),
             Spec::Lb(lb) => self.balance(lb, draft, position),
             Spec::Route { .. } | Spec::Split { .. } => {
                 self.choice(&point.specs[spec as usize], draft, position)
@@ -331,7 +330,7 @@ impl Builder<'_> {
         };
         let law = fault.law();
         let line = self.tables.lines.len() as u32;
-        self.tables.lines.push(LineSite { law, key, eager_crash: false, warmups: Vec::new() });
+        self.tables.lines.push(LineSite { law, key, eager_crash: false, anew: Vec::new() });
         if !matches!(fault.line, Line::Together(_)) {
             self.born.push((node, Birth::Line(line)));
         }
@@ -402,9 +401,9 @@ impl Builder<'_> {
         }
     }
 
-    /// Finds the warm-ups that begin anew when a process restarts.
+    /// Finds what begins anew when a process restarts.
     fn find_restarts(&mut self) {
-        if self.warm_nodes.is_empty() {
+        if self.beginnings.is_empty() {
             return;
         }
         let point = self.layout.point;
@@ -426,7 +425,7 @@ impl Builder<'_> {
                     if !seen.insert(id) {
                         continue;
                     }
-                    self.tables.lines[line as usize].warmups.extend(self.warm_nodes.get(&id));
+                    self.tables.lines[line as usize].anew.extend(self.beginnings.get(&id));
                     stack.extend(spare(point, id));
                     match inside(point, id) {
                         Edge::None => {}
@@ -437,8 +436,8 @@ impl Builder<'_> {
             }
         }
         for line in &mut self.tables.lines {
-            line.warmups.sort_unstable();
-            line.warmups.dedup();
+            line.anew.sort_unstable();
+            line.anew.dedup();
         }
     }
 }

@@ -2,11 +2,13 @@
 
 use super::{Act, Builder, CableSite, Draw, QueueSite, RetrySite, ShareSite, WarmupSite};
 use crate::code::StageId;
+use crate::code::changes::Birth;
 use crate::compile::blocks::Draft;
 use weir_model::draws::of_place as purpose;
 use weir_model::queue::Limits;
 use weir_model::{Dist, OnCancel, concurrent, warmup};
-use weir_policy::config::{Exclude, Retry};
+use weir_plan::Spec;
+use weir_policy::config::{Exclude, GateArgs, Retry};
 
 impl Builder<'_> {
     pub(super) fn rewrite(&mut self, spec: u32) -> Act {
@@ -55,6 +57,22 @@ impl Builder<'_> {
         Act::Queue { queue: self.tables.queues.len() as u32 - 1 }
     }
 
+    /// A law with the threads of its spec, which begin with the process.
+    pub(super) fn with_threads(
+        &mut self,
+        law: concurrent::Law,
+        spec: &Spec,
+        nodes: &[u32],
+    ) -> concurrent::Law {
+        let Spec::Concurrent { min_threads, thread_cost_ns, .. } = spec else { return law };
+        let law = law.with_threads(*min_threads, *thread_cost_ns);
+        if law.makes_threads() {
+            let servers = (self.tables.server_count..).map(Birth::Threads);
+            self.beginnings.extend(nodes.iter().copied().zip(servers));
+        }
+        law
+    }
+
     pub(super) fn share(
         &mut self,
         law: concurrent::Law,
@@ -84,11 +102,20 @@ impl Builder<'_> {
         Act::Retry { retry: self.tables.retries.len() as u32 - 1 }
     }
 
+    pub(super) fn gate(&mut self, args: &GateArgs, draft: &Draft, position: usize) -> Act {
+        let nodes = &draft.nodes[position];
+        let gates = (self.tables.gates.of.len() as u32..).map(Birth::Gate);
+        self.beginnings.extend(nodes.iter().copied().zip(gates));
+        let number = &self.layout.number;
+        let numbers = nodes.iter().map(|&node| number[node as usize]);
+        Act::Gate { gate: self.tables.gates.add(args, draft.base, numbers) }
+    }
+
     pub(super) fn warmup(&mut self, law: warmup::Law, draft: &Draft, position: usize) -> Act {
         let offset = self.tables.warmup_count.wrapping_sub(draft.base);
         let warmup = self.tables.warmups.len() as u32;
         for &node in &draft.nodes[position] {
-            self.warm_nodes.insert(node, self.tables.warmup_count);
+            self.beginnings.insert(node, Birth::Warmup(self.tables.warmup_count));
             self.tables.warmup_sites.push(warmup);
             self.tables.warmup_count += 1;
         }

@@ -2,6 +2,8 @@
 
 use crate::code::MemberId;
 use crate::code::Target;
+use crate::code::changes::Birth;
+use crate::code::gates::GateTables;
 use crate::code::guards::SubsetSite;
 use crate::code::probe_ways::ProbeWays;
 use crate::compile::loops::Loops;
@@ -21,43 +23,84 @@ pub(crate) enum Act {
     /// Nothing.
     Pass,
     /// Is answered with a status.
-    Answer { status: u16 },
+    Answer {
+        status: u16,
+    },
     /// Becomes another kind of request behind it.
-    Rewrite { rewrite: u32 },
+    Rewrite {
+        rewrite: u32,
+    },
     /// Takes the time of its work.
-    Work { draw: u32 },
+    Work {
+        draw: u32,
+    },
     /// Crosses, out and back.
-    Cable { cable: u32 },
+    Cable {
+        cable: u32,
+    },
     /// Takes a slot, or waits for one.
-    Queue { queue: u32 },
+    Queue {
+        queue: u32,
+    },
     /// Shares the cores of a server.
-    Share { server: u32 },
+    Share {
+        server: u32,
+    },
     /// Is tried again.
-    Retry { retry: u32 },
+    Retry {
+        retry: u32,
+    },
     /// May find the node down.
-    Fault { fault: u32 },
+    Fault {
+        fault: u32,
+    },
     /// May fail on the way back.
-    Flaky { flaky: u32 },
+    Flaky {
+        flaky: u32,
+    },
     /// Has more work behind it.
-    Warmup { warmup: u32 },
+    Warmup {
+        warmup: u32,
+    },
+    Gate {
+        gate: u32,
+    },
     /// Continues as a branch with this time limit, ns.
-    Timeout { ns: u64 },
+    Timeout {
+        ns: u64,
+    },
     /// Goes to one of the targets.
-    Balance { lb: u32 },
+    Balance {
+        lb: u32,
+    },
     /// Goes to one node after another.
-    Sequence { group: u32 },
+    Sequence {
+        group: u32,
+    },
     /// Goes to all of them, a branch each.
-    Fanout { group: u32 },
+    Fanout {
+        group: u32,
+    },
     /// Goes to the node that its request or a draw chooses.
-    Choose { choice: u32 },
+    Choose {
+        choice: u32,
+    },
     /// Needs a token.
-    Limit { limit: u32 },
+    Limit {
+        limit: u32,
+    },
     /// Is sent again while it is open.
-    Hedge { hedge: u32 },
+    Hedge {
+        hedge: u32,
+    },
     /// Enters a listener behind another.
-    Hop { hop: u32 },
+    Hop {
+        hop: u32,
+    },
     /// Takes a connection to a server, or opens it.
-    Connect { at: u32 },
+    Connect {
+        at: u32,
+    },
 }
 
 /// Where a request goes behind a stage.
@@ -175,8 +218,8 @@ pub(crate) struct LineSite {
     pub key: LineKey,
     /// Whether it flips by events, because a flip cuts requests off.
     pub eager_crash: bool,
-    /// Warm-ups that begin anew when it comes up again.
-    pub warmups: Vec<u32>,
+    /// What begins anew when it comes up again.
+    pub anew: Vec<Birth>,
 }
 
 /// The key of the periods of a timeline.
@@ -239,6 +282,7 @@ pub(crate) struct Tables {
     pub flaky: Vec<FlakySite>,
     pub warmups: Vec<WarmupSite>,
     pub warmup_count: u32,
+    pub gates: GateTables,
     pub warmup_sites: Vec<u32>,
     pub lbs: Vec<LbSite>,
     /// The names by which each balancer hashes its targets, or divides them; empty where it does neither.

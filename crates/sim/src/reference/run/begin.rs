@@ -69,6 +69,7 @@ impl<'a> Reference<'a> {
             clocks,
             cells: Cells::default(),
             warmups: vec![Warmup::default(); tables.warmup_count as usize],
+            gates: tables.gates.open(),
             changes: Changes::new(code, key),
             connections: Connections::new(code),
             conns: BTreeMap::new(),
@@ -93,6 +94,8 @@ impl<'a> Reference<'a> {
             ledger: ledger(code, tables),
             #[cfg(test)]
             sabotage: None,
+            #[cfg(test)]
+            patience: 0,
             #[cfg(test)]
             seen: Default::default(),
         }

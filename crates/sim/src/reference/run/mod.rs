@@ -33,6 +33,7 @@ use weir_model::pause::ProcessClock;
 use weir_model::queue::{Links, Queue};
 use weir_model::warmup::Warmup;
 use weir_policy::budget::Tokens;
+use weir_policy::gate::Gate;
 use weir_policy::prequal::Busy;
 use weir_policy::rate::RateLimit;
 use weir_policy::sticky::Jar;
@@ -150,6 +151,7 @@ pub(crate) struct Reference<'a> {
     pub(super) flipped_since: Vec<u32>,
     pub(super) cells: Cells,
     pub(super) warmups: Vec<Warmup>,
+    pub(super) gates: Vec<Gate>,
     /// The members of fleets that change.
     pub(super) changes: Changes,
     /// Connections to servers, where they are simulated; by slot, depth and stage those that branches have.
@@ -185,6 +187,9 @@ pub(crate) struct Reference<'a> {
     pub ledger: Ledger,
     #[cfg(test)]
     pub sabotage: Option<Sabotage>,
+    /// How often a test lets it go on although it is to stop.
+    #[cfg(test)]
+    pub patience: u32,
     /// What tests inspect beside the ledger.
     #[cfg(test)]
     pub seen: super::tests::Observations,
@@ -250,6 +255,11 @@ impl<'a> Reference<'a> {
 
     /// Checks whether the run is to stop.
     pub(super) fn look_up(&mut self) {
+        #[cfg(test)]
+        if self.patience > 0 {
+            self.patience -= 1;
+            return;
+        }
         if self.stop.load(Ordering::Relaxed) {
             self.cut = Some(Cut::Stopped);
         }

@@ -44,8 +44,9 @@ pub(super) fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String
         13 => format!("flaky(0.2, {a}, kind = \"{}\")", d.choose(&["status_5xx", "reset"])),
         14 => format!("limit.rate({a}, {}, burst = {k})", 100 * l),
         15 => format!(
-            "lb.random([concurrent(e({k}), cores = {l} / 4, threads = {}, on_cancel = \"{cancel}\"), {a}])",
-            1 + k % 2
+            "lb.random([concurrent(e({k}), cores = {l} / 4, threads = {}, on_cancel = \"{cancel}\", min_threads = 1, thread_cost = {} * ms), {a}])",
+            1 + k % 3,
+            k % 2
         ),
         16 => format!(
             "lb.p2c([concurrent({k} * ms, contention = 0.1, coherency = 0.001, on_cancel = \"{cancel}\"), {a}, {b}])"

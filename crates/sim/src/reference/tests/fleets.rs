@@ -72,17 +72,33 @@ fn member(d: &mut Draws, name: &str, is_listed: bool, retries: &mut u32) -> Stri
     let mut text = format!("def {name}_member():\n{way}");
     if d.number(2) == 0 || is_listed {
         let (up, down) = if is_listed { (30, 15) } else { (50, 9) };
+        let cold = d.choose(&["", ", at_start = \"warm\"", ", prewarmed = 0.4"]);
         text += &format!(
-            "    n{nodes} = faulty({up} * ms, {down} * ms, warmup(n{nodes}, 3.0, time = 50 * ms), mode = \"{}\")\n",
+            "    n{nodes} = faulty({up} * ms, {down} * ms, warmup(n{nodes}, 3.0, time = 50 * ms{cold}), mode = \"{}\")\n",
             d.choose(&["crash", "refuse", "blackhole"])
         );
+    }
+    if d.number(2) == 0 {
+        let work = ", min_requests = 2, grace = 20 * ms, hold = 15 * ms, max_hold = 40 * ms";
+        let more = d.choose(&[
+            "ramp = 60 * ms",
+            "ramp = 2 * s, flap = \"article\"",
+            "ramp = None",
+            "ramp = 30 * ms",
+        ]);
+        let work = d.choose(&["", work]);
+        text += &format!("    n{nodes} = gate(n{nodes}, {more}{work})\n");
     }
     text + &format!("    return n{nodes}\n\n")
 }
 
 /// The nodes of a member, and the number of the last one.
 fn nodes(d: &mut Draws, name: &str, retries: &mut u32) -> (String, u64) {
-    let mut text = format!("    n0 = delay(e(2), server(\"{name}\"))\n");
+    let leaf = match d.number(4) {
+        0 => "concurrent(e(2), threads = 4, min_threads = 1, thread_cost = 3 * ms)".to_owned(),
+        _ => format!("delay(e(2), server(\"{name}\"))"),
+    };
+    let mut text = format!("    n0 = {leaf}\n");
     let nodes = 1 + d.number(4);
     for i in 1..=nodes {
         let b = d.choose(&["x", "n0"]);

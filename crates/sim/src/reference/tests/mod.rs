@@ -83,6 +83,7 @@ impl Reference<'_> {
             },
             Act::Flaky { .. } => "flaky",
             Act::Warmup { .. } => "warmup",
+            Act::Gate { .. } => "gate",
             Act::Timeout { .. } => "timeout",
             Act::Balance { .. } => "lb",
             Act::Sequence { .. } => "sequence",
@@ -148,7 +149,8 @@ fn run_reference(
     let stop = AtomicBool::new(true);
     let mut reference = Reference::new(&program.code, program.tables.as_ref().unwrap(), load, key, &stop);
     reference.sabotage = sabotage;
-    // The flag is read every 65,536 events.
+    // The flag is read every 65,536 events. Requests that wait for a target's health wait for ten thousand changes of it.
+    reference.patience = 15;
     reference.run()?;
     let violations = reference.violations(requests, selected);
     Ok((std::mem::take(&mut reference.seen), violations))

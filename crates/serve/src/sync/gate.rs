@@ -1,0 +1,32 @@
+//! The state of a gate, which belongs to the process: what decides, and the askers that it knows.
+
+use std::net::IpAddr;
+use weir_policy::gate::{Gate, GateArgs};
+
+/// The state.
+pub(crate) struct SharedGate {
+    /// What decides.
+    pub gate: Gate,
+    /// By number.
+    askers: Vec<IpAddr>,
+}
+
+impl SharedGate {
+    /// Of a process that runs from the start, or that joins later.
+    pub fn new(args: &GateArgs, is_newcomer: bool) -> SharedGate {
+        let gate = match is_newcomer {
+            true => Gate::new(args.clone()),
+            false => Gate::open(args.clone(), 0),
+        };
+        SharedGate { gate, askers: Vec::new() }
+    }
+
+    /// The number of an asker. Balancers are few, and all are of this run.
+    pub fn number(&mut self, address: IpAddr) -> u32 {
+        let at = self.askers.iter().position(|known| *known == address).unwrap_or_else(|| {
+            self.askers.push(address);
+            self.askers.len() - 1
+        });
+        at as u32
+    }
+}
