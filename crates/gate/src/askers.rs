@@ -15,6 +15,8 @@ pub(crate) struct AskerRecord {
     pub last: Option<Answer>,
     /// Checks.
     pub asked: u64,
+    /// The number of readings of the counter at the last check that was judged.
+    readings: u64,
     /// When the last was, ns.
     pub last_ns: u64,
 }
@@ -44,7 +46,8 @@ impl Askers {
                 gone = self.known.remove(&oldest).map(|known| known.number);
             }
             let place = Place::new(self.flap, &self.id, text);
-            let known = AskerRecord { number: self.next, place, last: None, asked: 0, last_ns: now_ns };
+            let known =
+                AskerRecord { number: self.next, place, last: None, asked: 0, readings: 0, last_ns: now_ns };
             self.next = self.next.wrapping_add(1);
             self.known.insert(text.to_owned(), known);
         }
@@ -57,6 +60,12 @@ impl Askers {
         known.last_ns = now_ns;
         known.asked += 1;
         (Asker { number: known.number, place: known.place }, gone)
+    }
+
+    /// Whether the counter was read since this was last true for an asker; then it is noted.
+    pub fn meet_reading(&mut self, text: &str, readings: u64) -> bool {
+        let Some(known) = self.known.get_mut(text) else { return false };
+        std::mem::replace(&mut known.readings, readings) != readings
     }
 
     /// Notes its answer; returns whether that is its first, or differs from the last in whether it is healthy.

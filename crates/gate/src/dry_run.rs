@@ -10,7 +10,7 @@ use weir_policy::gate::{Flap, GateArgs, Place, asker_text, enabled_percent};
 /// An asker, and how long after the clock's beginning it asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// Who asks: an address, or what a field of the check says.
+    /// The asker: an address, or what a field of the check says.
     pub peer: String,
     /// When; `None`: it is not asked what it is answered.
     pub at: Option<Duration>,
@@ -19,7 +19,7 @@ pub struct Question {
 /// What it is answered, and from when it is let in.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
-    /// Who asks, in the form in which it is hashed.
+    /// The asker, in the form in which it is hashed.
     pub peer: String,
     /// The hash that its place comes from.
     pub hash: i64,

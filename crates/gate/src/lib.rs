@@ -24,5 +24,5 @@ mod url;
 pub use dry_run::{Prediction, Question, predict, predictions_json, predictions_text};
 pub use log::LogFormat;
 pub use options::{AskerKey, Options, WorkOptions};
-pub use serve::{Bound, CannotStart, Stopper, bind};
+pub use serve::{CannotStart, OpenGate, Stopper, bind};
 pub use url::{InvalidUrl, Url};

@@ -10,11 +10,14 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use weir_policy::gate::OtherGate;
 
 /// How often they are asked.
 const INTERVAL: Duration = Duration::from_secs(10);
+/// How many at once.
+const AT_ONCE: usize = 16;
 /// The most addresses of a name that are asked.
 const MOST: usize = 1_000;
 
@@ -34,9 +37,14 @@ pub(crate) async fn ask(state: Rc<RefCell<State>>, name: String, limit: Duration
     loop {
         ticks.tick().await;
         let mut asked = JoinSet::new();
-        if let Ok(all) = tokio::net::lookup_host(&name).await {
+        let room = Rc::new(Semaphore::new(AT_ONCE));
+        if let Ok(Ok(all)) = tokio::time::timeout(INTERVAL, tokio::net::lookup_host(&name)).await {
             for address in all.take(MOST) {
-                asked.spawn_local(status(address, limit));
+                let room = room.clone();
+                asked.spawn_local(async move {
+                    let _place = room.acquire().await;
+                    status(address, limit).await
+                });
             }
         }
         let mut found = BTreeMap::new();
@@ -68,7 +76,10 @@ struct Numbers {
 impl Numbers {
     /// Those that run, are not held, and know their requests.
     fn assign(&mut self, found: &BTreeMap<String, PeerStatus>) -> Vec<OtherGate> {
-        self.known.retain(|id, _| found.contains_key(id));
+        // One that misses a question keeps its number, within reason.
+        if self.known.len() > 2 * MOST {
+            self.known.retain(|id, _| found.contains_key(id));
+        }
         let mut others = Vec::new();
         for (id, peer) in found {
             let number = *self.known.entry(id.clone()).or_insert_with(|| {

@@ -1,7 +1,7 @@
 //! What is asked again and again: the application, and the counter of its requests.
 
 use crate::counter;
-use crate::fetch::{Missed, Source};
+use crate::fetch::{NoReply, Source};
 use crate::state::State;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -40,10 +40,10 @@ pub(crate) async fn requests(
     }
 }
 
-fn said(missed: Missed) -> String {
+fn said(missed: NoReply) -> String {
     match missed {
-        Missed::Gone(why) | Missed::Other(why) => why,
-        Missed::Late => "did not answer in time".to_owned(),
+        NoReply::Gone(why) | NoReply::Other(why) => why,
+        NoReply::Late => "did not answer in time".to_owned(),
     }
 }
 

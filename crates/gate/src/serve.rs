@@ -60,7 +60,7 @@ impl fmt::Display for CannotStart {
 impl std::error::Error for CannotStart {}
 
 /// A gate whose sockets are open, before anything is answered.
-pub struct Bound {
+pub struct OpenGate {
     /// What listens where: `listening gate 127.0.0.1:8081`.
     pub listening: Vec<String>,
     runtime: Runtime,
@@ -87,7 +87,7 @@ impl Stopper {
 ///
 /// # Errors
 /// The address that is not available, or what else the system refuses.
-pub fn bind(options: Options) -> Result<Bound, CannotStart> {
+pub fn bind(options: Options) -> Result<OpenGate, CannotStart> {
     let runtime = Builder::new_current_thread().enable_io().enable_time().max_blocking_threads(4).build();
     let runtime = runtime.map_err(CannotStart::System)?;
     let _in = runtime.enter();
@@ -107,7 +107,7 @@ pub fn bind(options: Options) -> Result<Bound, CannotStart> {
     let agent =
         options.agent.as_ref().map(|(written, address)| open("agent", written, address)).transpose()?;
     drop(_in);
-    Ok(Bound {
+    Ok(OpenGate {
         listening,
         runtime,
         sockets,
@@ -137,7 +137,7 @@ fn listen(address: &Address) -> io::Result<TcpListener> {
     TcpListener::from_std(socket)
 }
 
-impl Bound {
+impl OpenGate {
     /// What ends it.
     pub fn stopper(&self) -> Stopper {
         Stopper(self.stops.clone())
@@ -145,7 +145,7 @@ impl Bound {
 
     /// Answers until it is stopped.
     pub fn run(self) {
-        let Bound { runtime, sockets, agent, application, requests, options, stops, .. } = self;
+        let OpenGate { runtime, sockets, agent, application, requests, options, stops, .. } = self;
         let state = Rc::new(RefCell::new(State::new(&options)));
         let room = Arc::new(Semaphore::new(CONNECTIONS));
         let local = LocalSet::new();
@@ -216,7 +216,7 @@ async fn check(state: Rc<RefCell<State>>, socket: TcpStream, peer: SocketAddr) {
 }
 
 async fn tell_agent(state: Rc<RefCell<State>>, mut socket: TcpStream) {
-    let line = agent::line(&state.borrow());
+    let line = agent::line(&mut state.borrow_mut());
     let told = async {
         socket.write_all(line.as_bytes()).await?;
         socket.shutdown().await

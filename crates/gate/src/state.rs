@@ -1,7 +1,7 @@
 //! What the gate knows: whether the application is ready, who asks, and how many requests come in.
 
 use crate::askers::Askers;
-use crate::fetch::Missed;
+use crate::fetch::NoReply;
 use crate::log::{self, Line, LogFormat};
 use crate::options::{AskerKey, Options};
 use std::time::Instant;
@@ -30,9 +30,11 @@ pub(crate) struct State {
 struct WorkState {
     is_wanted: bool,
     is_relative: bool,
-    /// The counter when it was last read; `None`: it cannot be read.
+    /// The counter when it was last read; `None`: it never was.
     counter: Option<u64>,
-    /// Why it cannot, said once.
+    /// The number of times that it was read.
+    readings: u64,
+    /// Why it cannot be read, said once.
     why: Option<String>,
     others: Vec<OtherGate>,
 }
@@ -74,14 +76,14 @@ impl State {
     }
 
     /// The application has answered, or has not.
-    pub fn probed(&mut self, result: Result<u16, Missed>) {
+    pub fn probed(&mut self, result: Result<u16, NoReply>) {
         let fits = |status: &u16| self.expect.iter().any(|(low, high)| (*low..=*high).contains(status));
         let unready = match result {
             Ok(status) if fits(&status) => None,
             Ok(status) => Some(format!("--for answered {status}")),
-            Err(Missed::Late) => Some("--for did not answer in time".to_owned()),
-            Err(Missed::Other(why)) => Some(format!("--for {why}")),
-            Err(Missed::Gone(why)) => {
+            Err(NoReply::Late) => Some("--for did not answer in time".to_owned()),
+            Err(NoReply::Other(why)) => Some(format!("--for {why}")),
+            Err(NoReply::Gone(why)) => {
                 self.restart();
                 Some(format!("--for {why}"))
             }
@@ -118,13 +120,15 @@ impl State {
                     before => self.gate.enter_many(now - before.unwrap_or(now)),
                 }
                 self.work.counter = Some(now);
-                self.work.why = None;
+                self.work.readings += 1;
+                if self.work.why.take().is_some() {
+                    log::tell(self.log, "--requests-from can be read again");
+                }
             }
             Err(why) => {
-                if self.work.why.as_ref() != Some(&why) {
+                if self.work.why.is_none() {
                     log::tell(self.log, &format!("no judgement by work: --requests-from {why}"));
                 }
-                self.work.counter = None;
                 self.work.why = Some(why);
             }
         }
@@ -137,7 +141,7 @@ impl State {
 
     /// Requests that have come in, where that is known.
     pub fn requests(&self) -> Option<u64> {
-        self.work.counter.map(|_| self.gate.entered())
+        self.work.counter.filter(|_| self.work.why.is_none()).map(|_| self.gate.entered())
     }
 
     /// Why there is no judgement by work, although it is wanted.
@@ -151,7 +155,9 @@ impl State {
         let (asker, gone) = self.askers.ask(now_ns, peer);
         gone.into_iter().for_each(|number| self.gate.forget(number));
         let is_ready = self.unready.is_none() && !self.is_ending;
-        let answer = match self.judges() {
+        // What came in since its last check is known once the counter was read again.
+        let is_news = self.askers.meet_reading(peer, self.work.readings);
+        let answer = match self.judges() && (is_news || self.held_ns().is_some()) {
             true => self.gate.answer(now_ns, asker, is_ready, &self.work.others),
             false => self.gate.answer_by_ramp(now_ns, asker, is_ready),
         };
@@ -173,9 +179,13 @@ impl State {
 
     /// Whether requests are judged now: where their counter cannot be read they are not.
     fn judges(&self) -> bool {
-        self.work.is_wanted
-            && self.work.counter.is_some()
-            && (!self.work.is_relative || !self.work.others.is_empty())
+        let is_readable = self.work.counter.is_some() && self.work.why.is_none();
+        self.work.is_wanted && is_readable && (!self.work.is_relative || !self.work.others.is_empty())
+    }
+
+    /// For how long all are still turned away for want of requests, ns.
+    pub fn held_ns(&self) -> Option<u64> {
+        self.gate.held_ns(self.now_ns()).filter(|_| self.judges())
     }
 
     fn words(&self, now_ns: u64, answer: Answer, share: f64) -> String {
@@ -190,7 +200,7 @@ impl State {
             }
             Answer::Idle { had } => format!("{had} requests since you asked last, {wanted} wanted"),
             Answer::Held => {
-                let left_s = self.gate.held_ns(now_ns).unwrap_or(0) as f64 / 1e9;
+                let left_s = self.held_ns().unwrap_or(0) as f64 / 1e9;
                 format!("too few requests came in; all are turned away for {left_s:.1} s more")
             }
         }

@@ -50,7 +50,7 @@ pub(crate) fn page(state: &State) -> String {
         why: state.unready.as_deref().or_else(|| state.no_judgement()),
         since_s: state.gate.elapsed_ns(now_ns).map(seconds),
         enabled_percent: state.gate.enabled_percent(now_ns),
-        held_s: state.gate.held_ns(now_ns).map(seconds),
+        held_s: state.held_ns().map(seconds),
         requests: state.requests(),
         askers: askers.collect(),
     };

@@ -256,7 +256,7 @@ fn an_interrupt_keeps_a_run_that_was_too_short() {
 
 /// The longest wait behind a process that begins cold, by the fluid limit: C cores, work w, f times longer at first and falling over
 /// K requests, λ requests a second in a line before 16 places. With x = (f − C/(wλ))/(f − 1) the backlog is greatest after
-/// t = K·w(fx − (f − 1)x²/2)/C, and waits (λt − xK)/λ (`docs/deploys.md` of the contract's issue: 10.3, 19.3, 6.7 s).
+/// t = K·w(fx − (f − 1)x²/2)/C, and waits (λt − xK)/λ: 10.3, 19.3 and 6.7 s.
 #[test]
 fn the_backlog_of_a_cold_process_is_that_of_the_fluid_limit() {
     let (rate, work_s, cores) = (1000.0_f64, 0.002, 4.0);

@@ -72,6 +72,11 @@ impl Places {
         self.met[node as usize]
     }
 
+    /// Its number among the nodes of its place.
+    pub fn number_of(&self, node: NodeId) -> u32 {
+        self.nodes[node as usize].1
+    }
+
     /// Its place.
     pub fn place_of(&self, node: NodeId) -> u32 {
         self.nodes[node as usize].0

@@ -8,7 +8,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io::Write;
 use std::time::Duration;
-use weir_gate::{AskerKey, Bound, CannotStart, LogFormat, Options, Question, Url, WorkOptions};
+use weir_gate::{AskerKey, CannotStart, LogFormat, OpenGate, Options, Question, Url, WorkOptions};
 use weir_plan::address::Address;
 use weir_plan::duration::parse_duration;
 use weir_policy::gate::Flap;
@@ -26,8 +26,8 @@ Examples:
 Balancers check the gate instead of the application. While that is not healthy
 they are answered 503. From when it is first healthy a growing share of them is
 answered 200, and all are after --ramp: a balancer with many nodes lets a cold
-application in by and by. Who was let in stays; two applications let askers in
-in different orders.
+application in by and by. An asker that was let in stays so; two applications
+let askers in in different orders.
 
 Any path is a check, but for /gate/status (JSON), /gate/metrics and /gate/live.
 Prints `listening gate ADDRESS` once it answers. SIGTERM and SIGINT turn all
@@ -165,7 +165,7 @@ fn not_started(e: CannotStart) -> Failure {
 }
 
 /// SIGTERM and SIGINT end the gate after `--linger`, a second one at once.
-fn obey_signals(bound: &Bound) -> Result<(), Failure> {
+fn obey_signals(bound: &OpenGate) -> Result<(), Failure> {
     let failed = |e: std::io::Error| {
         Failure::Environment(format!("cannot wait for signals: {}", crate::failure::reason(&e)))
     };
@@ -209,7 +209,7 @@ impl GateCommand {
                 peers: self.peers.clone(),
                 grace: self.grace,
                 hold: self.hold,
-                max_hold: self.max_hold.max(self.hold),
+                max_hold: self.max_hold,
             }),
             _ => None,
         };

@@ -35,7 +35,8 @@ pub(super) fn check(p: &Point) -> Result<(), String> {
         }
     }
     listening::check(p)?;
-    clairvoyant(p)
+    clairvoyant(p)?;
+    gated(p)
 }
 
 /// The nodes that a kind of node leads to.
@@ -126,21 +127,42 @@ fn targets(p: &Point, balance: &Balance, targets: &[NodeId]) -> Result<(), Strin
 /// No balancer is behind the targets of an `lb.least_work`.
 fn clairvoyant(p: &Point) -> Result<(), String> {
     let knows = |spec: &Spec| matches!(spec, Spec::Lb(lb) if lb.balance == Balance::LeastWork);
-    if !p.specs.iter().any(knows) {
-        return Ok(());
+    match first_before(p, knows, |spec| matches!(spec, Spec::Lb(_))) {
+        Some(i) => Err(format!("nodes[{i}]: `lb.least_work` has another balancer behind its targets")),
+        None => Ok(()),
+    }
+}
+
+/// A check is answered by one gate.
+fn gated(p: &Point) -> Result<(), String> {
+    let is_gate = |spec: &Spec| matches!(spec, Spec::Gate(_));
+    match first_before(p, is_gate, is_gate) {
+        Some(i) => Err(format!("nodes[{i}]: a `gate` has another one behind it")),
+        None => Ok(()),
+    }
+}
+
+/// The first node of one kind that has one of another kind behind it.
+fn first_before(
+    p: &Point,
+    is_front: impl Fn(&Spec) -> bool,
+    is_back: impl Fn(&Spec) -> bool,
+) -> Option<usize> {
+    if !p.specs.iter().any(&is_front) {
+        return None;
     }
     // A node comes after all that it leads to: forwards, what is behind it is known.
-    let mut picks: Vec<bool> = Vec::with_capacity(p.nodes.len());
+    let mut leads: Vec<bool> = Vec::with_capacity(p.nodes.len());
     let mut lists: Vec<Option<bool>> = vec![None; p.lists.len()];
     for (i, node) in p.nodes.iter().enumerate() {
         let spec = &p.specs[node.spec as usize];
-        let behind = behind(p, node, &picks, &mut lists) || aside_of_server(spec, &picks);
-        if knows(spec) && behind {
-            return Err(format!("nodes[{i}]: `lb.least_work` has another balancer behind its targets"));
+        let behind = behind(p, node, &leads, &mut lists) || aside_of_server(spec, &leads);
+        if is_front(spec) && behind {
+            return Some(i);
         }
-        picks.push(behind || matches!(spec, Spec::Lb(_)));
+        leads.push(behind || is_back(spec));
     }
-    Ok(())
+    None
 }
 
 fn behind(p: &Point, node: &Node, picks: &[bool], lists: &mut [Option<bool>]) -> bool {

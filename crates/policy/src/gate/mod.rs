@@ -1,8 +1,8 @@
-//! A health check that flaps on purpose: a process that has just begun is unhealthy to a shrinking share of those who ask.
+//! A health check that flaps on purpose: a process that has just begun is unhealthy to a shrinking share of its askers.
 //!
 //! - Idea: balancers that decide about health each for itself let a newcomer in one after the other, so that its load grows in
 //!   steps while it warms up. It needs nothing of the balancers but checks. A gate can also answer that nothing comes in:
-//!   whoever asks reaches the process, but requests do not (Morsing 2017).
+//!   its askers reach the process, but requests do not (Morsing 2017).
 //! - Signal: the time since the process was first healthy, and the hash of the asker's address; the number of requests that
 //!   have entered since the same asker's last check.
 //! - State: the clock's beginning, a count of requests; with `min_requests` a count for each asker. Cost: a hash for each asker,
@@ -184,6 +184,13 @@ impl Gate {
         (self.began_ns, self.is_open, self.judge) = (None, false, Judge::default());
     }
 
+    /// Takes other arguments, if they are others; clock and counts go on.
+    pub fn configure(&mut self, args: &GateArgs) {
+        if self.args != *args {
+            self.args = args.clone();
+        }
+    }
+
     /// The arguments.
     pub fn args(&self) -> &GateArgs {
         &self.args
@@ -259,23 +266,25 @@ impl Gate {
     /// are not held, for [`Work::is_relative`].
     pub fn answer(&mut self, now_ns: u64, asker: Asker, is_ready: bool, others: &[OtherGate]) -> Answer {
         self.asked(now_ns);
-        if is_ready {
-            self.passed(now_ns);
+        if !is_ready {
+            // That is the answer. What came in meanwhile says nothing, so the next check is a first one.
+            self.judge.forget(asker.number);
+            return Answer::Unready;
         }
+        self.passed(now_ns);
         let began_ns = self.began_ns.filter(|_| self.args.ramp_ns.is_some());
         let judged = match &self.args.work {
             Some(work) => self.judge.judge(work, now_ns, began_ns, asker.number, others),
             None => Answer::Healthy,
         };
         match judged {
-            _ if !is_ready => Answer::Unready,
             Answer::Held => Answer::Held,
             _ if !self.lets_in(now_ns, &asker.place) => Answer::Ramp,
             judged => judged,
         }
     }
 
-    /// The same where nobody knows how many requests enter.
+    /// The same while it is not known how many requests enter: nothing is judged, and nothing is noted.
     pub fn answer_by_ramp(&mut self, now_ns: u64, asker: Asker, is_ready: bool) -> Answer {
         self.asked(now_ns);
         if is_ready {

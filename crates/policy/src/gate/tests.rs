@@ -78,7 +78,7 @@ fn places_of_an_even_ramp() {
     }
 }
 
-/// Nobody at the beginning, all at the end, a share that grows with time, and whoever was let in stays.
+/// No asker at the beginning, all at the end, a share that grows with time, and one that was let in stays.
 #[test]
 fn an_even_ramp_lets_a_growing_share_in() {
     let args = ramp(Flap::Even);
@@ -94,7 +94,7 @@ fn an_even_ramp_lets_a_growing_share_in() {
             assert!((inside as f64 - wanted).abs() <= 150.0, "{id}: {inside} at {s} s");
             before = inside;
         }
-        assert!(!places.iter().any(|place| place.share_is_in(&args, 0)), "nobody at 0");
+        assert!(!places.iter().any(|place| place.share_is_in(&args, 0)), "none at 0");
         assert_eq!(before, 10_000, "all at the end");
     }
 }
@@ -193,7 +193,10 @@ fn an_idle_service_is_not_a_partitioned_one() {
     assert_eq!(ask(100, &[(7, 1_000), (3, 5_000)]), Answer::Healthy, "all are idle");
     assert_eq!(ask(110, &[(3, 5_039), (7, 1_040)]), Answer::Healthy, "39.5 on average");
     assert_eq!(ask(120, &[]), Answer::Healthy, "no other");
-    assert_eq!(ask(130, &[(3, 30), (7, 50)]), Answer::Idle { had: 0 }, "both count from 0");
+    assert_eq!(ask(130, &[(3, 30), (7, 5_000_000)]), Answer::Healthy, "neither was there before");
+    assert_eq!(ask(140, &[(3, 10), (7, 5_000_039)]), Answer::Healthy, "one has begun anew, the other had 39");
+    assert_eq!(ask(150, &[(3, 10), (7, 5_000_079)]), Answer::Healthy, "20 on average");
+    assert_eq!(ask(160, &[(3, 60), (7, 5_000_119)]), Answer::Idle { had: 0 }, "45 on average");
 }
 
 /// IPv6 has one form, and an IPv4 address that came over an IPv6 socket is the IPv4 address.
@@ -207,4 +210,26 @@ fn the_text_of_an_address() {
     ] {
         assert_eq!(asker_text(address.parse().unwrap()), text);
     }
+}
+
+/// A process that is not healthy itself is not judged by its work, nor is one whose clock has not begun.
+#[test]
+fn a_process_that_boots_is_not_judged() {
+    let work = Work {
+        min_requests: 10,
+        is_relative: false,
+        grace_ns: 60 * S,
+        hold_ns: 30 * S,
+        max_hold_ns: 100 * S,
+    };
+    let mut gate = Gate::new(GateArgs { work: Some(work), ..ramp(Flap::Even) });
+    let asker = asker(Flap::Even, "a", 1, "10.0.0.1");
+    for at_s in (0..=95).step_by(5) {
+        assert_eq!(gate.answer(at_s * S, asker, false, &[]), Answer::Unready);
+    }
+    assert_eq!(gate.answer(100 * S, asker, true, &[]), Answer::Ramp, "the clock begins");
+    assert_eq!(gate.answer(155 * S, asker, true, &[]), Answer::Healthy, "within grace");
+    assert_eq!(gate.answer(160 * S, asker, false, &[]), Answer::Unready);
+    assert_eq!(gate.answer(165 * S, asker, true, &[]), Answer::Healthy, "its first after that");
+    assert_eq!(gate.answer(170 * S, asker, true, &[]), Answer::Idle { had: 0 });
 }

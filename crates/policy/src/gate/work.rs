@@ -109,7 +109,8 @@ impl Judge {
 
     fn hold(&mut self, work: &Work, now_ns: u64) {
         let twice = 1u64.checked_shl(self.holds).unwrap_or(u64::MAX);
-        let hold_ns = work.hold_ns.saturating_mul(twice).min(work.max_hold_ns);
+        // At least the first time is as long as it is to be.
+        let hold_ns = work.hold_ns.saturating_mul(twice).min(work.max_hold_ns.max(work.hold_ns));
         self.holds = self.holds.saturating_add(1);
         self.held_until_ns = now_ns.saturating_add(hold_ns);
         // The next check of each asker is its first again.
@@ -118,15 +119,15 @@ impl Judge {
 }
 
 impl LastCheck {
-    /// The mean of the requests that have entered at the others since then; `None`: there are none.
+    /// The mean of the requests that have entered since then at the others that were there all the time; `None`: there are
+    /// none.
     fn mean(&self, now: &[OtherGate]) -> Option<f64> {
+        // One that was not there then, or has begun anew since, says nothing of the whole time.
         let had = |other: &OtherGate| {
-            let at = self.others.binary_search_by_key(&other.number, |before| before.number);
-            let before = at.ok().and_then(|at| self.others.get(at)).map_or(0, |before| before.entered);
-            // One that has begun anew counts from 0.
-            if before > other.entered { other.entered } else { other.entered - before }
+            let at = self.others.binary_search_by_key(&other.number, |before| before.number).ok()?;
+            other.entered.checked_sub(self.others.get(at)?.entered)
         };
-        let sum: u64 = now.iter().map(had).sum();
-        (!now.is_empty()).then(|| sum as f64 / now.len() as f64)
+        let known: Vec<u64> = now.iter().filter_map(had).collect();
+        (!known.is_empty()).then(|| known.iter().sum::<u64>() as f64 / known.len() as f64)
     }
 }

@@ -44,6 +44,11 @@ impl Draws {
         Draws { joins: joins.into(), ..self }
     }
 
+    /// The number of a node among those of its place.
+    pub fn number(&self, node: NodeId) -> u32 {
+        self.places.number_of(node)
+    }
+
     /// When the member joins that a node belongs to, ns; `None`: it is there from the start.
     pub fn joined_ns(&self, node: NodeId) -> Option<u64> {
         let at = self.joins.partition_point(|(nodes, _)| nodes.end <= node);

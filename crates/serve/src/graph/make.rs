@@ -18,7 +18,7 @@ use weir_model::Dist;
 use weir_model::concurrent as sharing;
 use weir_model::sampler::Sampler;
 use weir_plan::{Faulty, HedgeSpec, KeySource, Spec};
-use weir_policy::config::Retry;
+use weir_policy::config::{GateArgs, Retry};
 use weir_policy::split::Split as Shares;
 
 impl Builder<'_> {
@@ -62,8 +62,8 @@ impl Builder<'_> {
                 Some(state) => Node::Warmup(warmup::Warmup { law: *law, state, node: next }),
                 None => Node::Pass(next),
             },
-            Spec::Gate(_) => match self.state.process().gate(key) {
-                Some(state) => Node::Gate(self.gate(id, state)),
+            Spec::Gate(args) => match self.state.process().gate(key) {
+                Some(state) => Node::Gate(self.gate(id, args, state)),
                 None => Node::Pass(next),
             },
             Spec::Flaky { p, kind } => {
@@ -152,17 +152,11 @@ impl Builder<'_> {
         })))
     }
 
-    fn gate(&self, id: NodeId, state: Arc<TryCell<SharedGate>>) -> gate::Gate {
+    fn gate(&self, id: NodeId, args: &GateArgs, state: Arc<TryCell<SharedGate>>) -> gate::Gate {
         let closed = LocalAnswer { status: 503, ..LocalAnswer::server("gate", Arc::default()) };
-        let number = self
-            .blueprint
-            .point
-            .nodes
-            .iter()
-            .take(id as usize)
-            .filter(|node| node.site == self.blueprint.point.nodes[id as usize].site);
         gate::Gate {
-            id: number.count().to_string(),
+            args: args.clone(),
+            id: self.blueprint.draws.number(id).to_string(),
             state,
             node: self.blueprint.next(id),
             closed: Rc::new(closed),

@@ -120,7 +120,7 @@ impl Question {
             head,
             is_head: method == "HEAD",
             port: check.port.filter(|_| addr.is_some()),
-            source: check.source,
+            source: check.source.filter(|_| addr.is_some()),
             expect: http.map(|h| h.expect.clone()).unwrap_or_default(),
             timeout_ns: check.timeout_ns,
         }

@@ -70,9 +70,12 @@ values! {
 /// Pool and target, by display name.
 type Names = (Arc<str>, Arc<str>);
 
+/// The most counters that are doubted by name: of more it is cheaper to look at all.
+const MOST_NAMED: usize = 4 * AT_ONCE;
+
 /// Counters of targets that a later graph does not have.
 #[derive(Default)]
-struct Doubted {
+struct CountersInDoubt {
     /// Any may be among them.
     are_all: bool,
     names: BTreeSet<Names>,
@@ -90,7 +93,7 @@ pub(crate) struct Metrics {
     health: RefCell<BTreeMap<Names, Rc<HealthCounts>>>,
     nodes: RefCell<BTreeMap<Node, Rc<NodeCounts>>>,
     /// Which counters of targets a graph may have had as the last.
-    doubted: RefCell<Doubted>,
+    doubted: RefCell<CountersInDoubt>,
     /// The targets of pools, as the last scrape has met them.
     pub connected: ConnectedTargets,
     /// The lateness of its clock.
@@ -173,16 +176,21 @@ impl Metrics {
 
     /// A graph comes that lacks this target of a pool.
     pub fn doubt(&self, pool: &Arc<str>, target: &Arc<str>) {
-        self.doubted.borrow_mut().names.insert((pool.clone(), target.clone()));
+        let mut doubted = self.doubted.borrow_mut();
+        match doubted.names.len() {
+            MOST_NAMED.. => doubted.are_all = true,
+            _ => _ = doubted.names.insert((pool.clone(), target.clone())),
+        }
     }
 
-    /// Forgets the counters of targets that no graph has any more, in slices.
-    pub async fn forget(&self, discards: &Discards, rt: &Runtime) {
-        let Doubted { are_all, names } = self.doubted.take();
+    /// Forgets the counters of targets that no graph has any more, in slices. `has_former`: whether a graph before the present
+    /// one remains.
+    pub async fn forget(&self, has_former: bool, discards: &Discards, rt: &Runtime) {
+        let CountersInDoubt { are_all, names } = self.doubted.take();
         if are_all {
+            self.doubted.borrow_mut().are_all = has_former;
             take_unused(&self.targets, discards, rt).await;
             take_unused(&self.health, discards, rt).await;
-            return;
         }
         let names: Vec<Names> = names.into_iter().collect();
         for some in names.chunks(AT_ONCE) {
@@ -281,7 +289,7 @@ mod tests {
 
     fn forget(metrics: &Metrics) {
         let rt = Runtime::new().expect("a runtime");
-        rt.clone().block_on(metrics.forget(&Discards::default(), &rt)).expect("it polls");
+        rt.clone().block_on(metrics.forget(false, &Discards::default(), &rt)).expect("it polls");
     }
 
     /// Only doubted counters are looked at, until nothing has them any more; a target that comes back keeps its own.

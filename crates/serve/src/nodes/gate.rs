@@ -12,10 +12,12 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 use std::sync::Arc;
 use weir_net::io::Core;
-use weir_policy::gate::{Asker, Place, asker_text};
+use weir_policy::gate::{Asker, GateArgs, Place, asker_text};
 
 /// The node.
 pub(crate) struct Gate {
+    /// Its arguments, which a reload may change.
+    pub args: GateArgs,
     /// The name of the process, which orders its askers.
     pub id: String,
     /// Its state.
@@ -47,7 +49,8 @@ impl Gate {
         let answer = self
             .state
             .with(|state| {
-                let place = Place::new(state.gate.args().flap, &self.id, &asker_text(from));
+                state.gate.configure(&self.args);
+                let place = Place::new(self.args.flap, &self.id, &asker_text(from));
                 let number = state.number(from);
                 state.gate.answer(core.now(), Asker { number, place }, is_well, &[])
             })

@@ -1,4 +1,4 @@
-//! `warmup(node, factor, requests=None, time=None)`: the work behind takes longer at first, and after a crash above.
+//! `warmup(node, factor, requests=None, time=None, ...)`: the work behind takes longer at first, and after a crash above.
 //!
 //! Its state belongs to the process; the timeline of a crash restarts it ([`crate::sync::timeline`]). Draws:
 //! nothing.

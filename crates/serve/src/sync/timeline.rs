@@ -32,7 +32,7 @@ pub(crate) struct TimeLine {
     flips: AtomicU64,
     /// What begins cold when it comes up again: warm-ups behind nodes that crash.
     pub warmups: Vec<Arc<TryCell<Warmup>>>,
-    /// Gates that open anew then.
+    /// Gates that close then, and open by and by.
     pub gates: Vec<Arc<TryCell<SharedGate>>>,
     mail: Arc<[UnboundedSender<u32>]>,
 }

@@ -434,7 +434,9 @@ impl Loop {
         // The nodes of a graph are freed after it, and hold counters until then.
         if self.is_stale.get() && self.discards.is_empty() {
             self.is_stale.set(false);
-            self.state.metrics.forget(&self.discards, &self.core.runtime).await;
+            // A former graph may be the last to have what the present one lacks.
+            let has_former = self.graphs.borrow().len() > 1;
+            self.state.metrics.forget(has_former, &self.discards, &self.core.runtime).await;
         }
     }
 

@@ -199,10 +199,18 @@ pub fn a_gate_answers_checks_alone() {
         "lb.random([gate(server(\"a\"), ramp=1*hours)], health=health.http(\"/\", interval=20*ms, timeout=20*ms, initial=\"checked\"), panic=0)",
     );
     until(|| get(&open.addr, "/").status == 200);
-    let crashed = "faulty(dist.fixed(1*ms), dist.fixed(1*ms), gate(server(\"a\"), ramp=1*hours), starts=\"down\", mode=\"crash\")";
-    let closed = serve_node(&format!(
-        "lb.first([{crashed}], health=health.http(\"/\", interval=20*ms, timeout=20*ms, fall=1), panic=0)"
-    ));
-    until(|| get(&closed.addr, "/").status == 503);
+    let crashed = |inside: &str| {
+        let node = format!(
+            "faulty(dist.fixed(1*hours), dist.fixed(30*ms), {inside}, starts=\"down\", mode=\"crash\")"
+        );
+        serve_node(&format!(
+            "lb.first([{node}], health=health.http(\"/\", interval=20*ms, timeout=20*ms, rise=1, fall=1), panic=0)"
+        ))
+    };
+    // Back from the crash for an hour, it is let in where no gate is closed.
+    let (gated, plain) = (crashed("gate(server(\"a\"), ramp=1*hours)"), crashed("server(\"a\")"));
+    until(|| get(&plain.addr, "/").status == 200);
+    pause(200);
+    assert_eq!(get(&gated.addr, "/").status, 503);
     assert_eq!(get(&serve_node("gate(server(\"a\"), ramp=1*hours)").addr, "/").server(), "a");
 }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use weir_model::draws::purpose;
-use weir_policy::gate::{Asker, Gate, GateArgs, Place, asker_text};
+use weir_policy::gate::{Asker, Gate, GateArgs, Place, asker_text, murmur3_x86_32};
 use weir_stats::Key;
 
 /// The gates of one site.
@@ -35,15 +35,15 @@ impl GateTables {
         self.of.iter().map(|(site, _)| Gate::open(self.sites[*site as usize].args.clone(), 0)).collect()
     }
 
-    /// A balancer as one of these gates knows it. `picks`: the key of the balancer's picks, `source`: the address that its checks
-    /// come from.
-    pub fn asker(&self, gate: u32, balancer: u32, source: Option<IpAddr>, picks: Key) -> Asker {
+    /// A balancer as one of these gates knows it: by its address, as a real one does. `picks`: the key of the balancer's picks,
+    /// `source`: the address that its checks come from.
+    pub fn asker(&self, gate: u32, source: Option<IpAddr>, picks: Key) -> Asker {
         let drawn = || {
             let [_, x, y, z] = (picks.with(purpose::ASKER).bits() as u32).to_be_bytes();
             IpAddr::V4(Ipv4Addr::new(10, x, y, z))
         };
         let (site, id) = &self.of[gate as usize];
-        let flap = self.sites[*site as usize].args.flap;
-        Asker { number: balancer, place: Place::new(flap, id, &asker_text(source.unwrap_or_else(drawn))) }
+        let (flap, text) = (self.sites[*site as usize].args.flap, asker_text(source.unwrap_or_else(drawn)));
+        Asker { number: murmur3_x86_32(text.as_bytes(), 0), place: Place::new(flap, id, &text) }
     }
 }

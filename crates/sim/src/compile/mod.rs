@@ -104,7 +104,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
 /// Whether work behind a node may take longer than elsewhere.
 fn is_scaling(spec: &Spec) -> bool {
     match spec {
-        Spec::Warmup(_) | Spec::Gate(_) => true,
+        Spec::Warmup(_) => true,
         Spec::Faulty(fault) => fault.mode == Mode::Slow,
         _ => false,
     }
@@ -191,7 +191,7 @@ pub(crate) struct Compiler<'a> {
     pub elsewhere: Vec<bool>,
     /// Whether it is behind a balancer.
     inside: Vec<bool>,
-    /// The warm-up of each plan node that is one.
+    /// What begins with each plan node, and anew with its process.
     pub beginnings: BTreeMap<u32, Birth>,
     /// Whether requests can be cut off at the stage that is being emitted, and whether its work may be lengthened.
     pub here: bool,

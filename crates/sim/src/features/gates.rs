@@ -4,7 +4,6 @@ use crate::code::{MemberId, SlotId};
 use crate::engine::Engine;
 use crate::state::probes::NONE;
 use crate::state::request_details::Detail;
-use weir_policy::Kind;
 
 impl Engine<'_> {
     /// A request passes.
@@ -31,12 +30,11 @@ impl Engine<'_> {
         let Detail { check: (balancer, _), .. } = self.features.details.slots[slot.index()];
         let Some(guard) = self.features.guards.get(balancer) else { return };
         let source = code.guards.sites[guard.site as usize].check_source;
-        let asker = code.gates.asker(index, balancer, source, guard.picks);
+        let asker = code.gates.asker(index, source, guard.picks);
         let is_well = self.core.state(slot).outcome().is_none();
         let answer = self.features.gates[index as usize].answer(now_ns, asker, is_well, &[]);
         if is_well && !answer.is_healthy() {
             self.features.details.slots[slot.index()].status = 503;
-            self.core.state_mut(slot).set_outcome(Some(Kind::Status5xx));
         }
     }
 

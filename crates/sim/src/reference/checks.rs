@@ -7,7 +7,7 @@ use crate::code::SlotId;
 use crate::code::order::{Class, Entry, order_key};
 use weir_model::draws::purpose;
 use weir_plan::Mode;
-use weir_policy::{Kind, TargetId};
+use weir_policy::TargetId;
 
 /// The number of checks in the order of events: they come after all requests, by balancer and target.
 const CHECKS: u64 = 1 << (crate::code::order::REQUEST_BITS - 1);
@@ -145,11 +145,11 @@ impl Reference<'_> {
         let index = branch.member.number_from(self.tables.gates.sites[gate as usize].offset);
         let balancer = &self.balancers[branch.check as usize];
         let source = self.tables.lbs[balancer.lb as usize].check_source;
-        let asker = self.tables.gates.asker(index, branch.check, source, balancer.picks);
+        let asker = self.tables.gates.asker(index, source, balancer.picks);
         let is_well = branch.outcome.is_none();
         let answer = self.gates[index as usize].answer(self.now_ns, asker, is_well, &[]);
         if is_well && !answer.is_healthy() {
-            (branch.status, branch.outcome) = (503, Some(Kind::Status5xx));
+            branch.status = 503;
         }
     }
 

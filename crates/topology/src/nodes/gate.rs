@@ -1,5 +1,6 @@
 //! `gate(node, ramp=60*s, flap="even", ...)`: health checks that flap on purpose while a process is new.
 
+use super::lb::least_work::first_behind;
 use super::{Description, Function, Group, NAME, examples, maybe, need};
 use crate::language::call::{Call, Outcome};
 use weir_plan::{Edge, Spec};
@@ -71,6 +72,14 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     }
     let work = work(call);
     let Some(node) = node else { return Ok(None) };
+    let is_gate = |spec: &Spec| matches!(spec, Spec::Gate(_));
+    let other = first_behind(&call.context.state.borrow().graph, &[node], is_gate);
+    if let Some((_, at)) = other {
+        call.wrong_but(
+            format!("a `gate` is behind this one (at {at}): a check is answered by one of them"),
+            "leave one of them out",
+        );
+    }
     call.node(Spec::Gate(GateArgs { ramp_ns, flap, work }), Edge::Node(node))
 }
 

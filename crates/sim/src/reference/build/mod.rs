@@ -86,7 +86,7 @@ pub(super) struct Builder<'a> {
     reports: Vec<bool>,
     /// Site and number of every `block(...)` that requests can reach.
     blocks: BTreeSet<(u32, u32)>,
-    /// The warm-up of each plan node that is one.
+    /// What begins with each plan node, and anew with its process.
     beginnings: BTreeMap<u32, Birth>,
     /// The balancer of each plan node that is one.
     pub(super) instances: BTreeMap<u32, u32>,

@@ -29,7 +29,9 @@ pub(crate) static FUNCTIONS: [Function; 1] = [Function {
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let targets = targets(call);
-    let behind = targets.as_ref().and_then(|t| balancer_behind(&call.context.state.borrow().graph, t));
+    let is_balancer = |spec: &Spec| matches!(spec, Spec::Lb(_));
+    let behind =
+        targets.as_ref().and_then(|t| first_behind(&call.context.state.borrow().graph, t, is_balancer));
     if let Some((kind, at)) = behind {
         call.wrong_but(
             format!(
@@ -42,8 +44,12 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     balancer(call, targets, Balance::LeastWork, None)
 }
 
-/// The first balancer behind any of these nodes: its kind, and its place.
-fn balancer_behind(graph: &Graph, nodes: &[NodeId]) -> Option<(String, String)> {
+/// The first node of a kind among these nodes and behind them: its kind, and its place.
+pub(in crate::nodes) fn first_behind(
+    graph: &Graph,
+    nodes: &[NodeId],
+    is_wanted: impl Fn(&Spec) -> bool,
+) -> Option<(String, String)> {
     let mut open: Vec<NodeId> = nodes.to_vec();
     let mut seen: HashSet<NodeId> = HashSet::new();
     let mut lists: HashSet<u32> = HashSet::new();
@@ -53,7 +59,7 @@ fn balancer_behind(graph: &Graph, nodes: &[NodeId]) -> Option<(String, String)> 
         }
         let Some(node) = graph.node(id) else { continue };
         match graph.spec(id) {
-            Some(spec @ Spec::Lb(_)) => {
+            Some(spec) if is_wanted(spec) => {
                 let at = graph.describe(node.site).1.map(|at| at.span()).unwrap_or_default();
                 return Some((spec.kind().to_owned(), at));
             }
