@@ -4,7 +4,7 @@ use crate::answer::answer;
 use crate::fetch::{Source, words};
 use crate::options::Options;
 use crate::state::State;
-use crate::{agent, peers, probe};
+use crate::{agent, log, peers, probe};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -147,6 +147,12 @@ impl OpenGate {
     pub fn run(self) {
         let OpenGate { runtime, sockets, agent, application, requests, options, stops, .. } = self;
         let state = Rc::new(RefCell::new(State::new(&options)));
+        if options.ramp.is_some() {
+            log::tell(
+                options.log,
+                "a ramp for n balancers has n steps; --agent makes a slope of it for HAProxy",
+            );
+        }
         let room = Arc::new(Semaphore::new(CONNECTIONS));
         let local = LocalSet::new();
         local.spawn_local(probe::application(state.clone(), application, options.interval));

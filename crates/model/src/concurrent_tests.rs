@@ -33,6 +33,20 @@ impl Naive {
         Some(self.now_ns + least.div_ceil(self.rate(law)) as u64)
     }
 
+    fn enter(&mut self, law: &Law, ticket: u32, work: u64) -> Entry {
+        let inside = self.inside.len() as u32;
+        if inside >= law.threads {
+            self.waiting.push_back((ticket, work));
+            return Entry::Waits;
+        }
+        // A thread is made by the one with which more are inside than ever.
+        let makes = inside >= self.most.max(law.min_threads);
+        let work = work + if makes { law.thread_cost_ns } else { 0 };
+        self.most = self.most.max(inside + 1);
+        self.inside.push((ticket, u128::from(work) << DIGITS));
+        Entry::Inside
+    }
+
     fn leave(&mut self, ticket: u32) -> Option<u32> {
         self.inside.retain(|(t, _)| *t != ticket);
         let (next, work) = self.waiting.pop_front()?;
@@ -95,18 +109,7 @@ fn agrees_with_lowering_what_is_left() {
                     // Whole steps make ties; some work is zero.
                     let work = draw.nth(3).below(9) * MS / 4;
                     let entry = server.enter(law, &mut jobs, now, next, work);
-                    let inside = naive.inside.len() as u32;
-                    if inside < law.threads {
-                        // A thread is made by whoever makes the most that were inside.
-                        let makes = inside >= naive.most.max(law.min_threads);
-                        let work = work + if makes { law.thread_cost_ns } else { 0 };
-                        naive.most = naive.most.max(inside + 1);
-                        naive.inside.push((next, u128::from(work) << DIGITS));
-                        assert_eq!(entry, Entry::Inside);
-                    } else {
-                        naive.waiting.push_back((next, work));
-                        assert_eq!(entry, Entry::Waits);
-                    }
+                    assert_eq!(entry, naive.enter(law, next, work));
                     next += 1;
                 }
                 5 if draw.nth(4).below(50) == 0 && naive.inside.is_empty() => {

@@ -75,6 +75,15 @@ fn bare_fleet(fleet: &Fleet) -> Fleet {
     Fleet { label: String::new(), lag: bare(&fleet.lag), source, ..fleet.clone() }
 }
 
+/// A server that shares its cores, without the name of a file of its work.
+fn bare_server(spec: &Spec) -> Spec {
+    let mut spec = spec.clone();
+    if let Spec::Concurrent { work, .. } = &mut spec {
+        *work = bare(work);
+    }
+    spec
+}
+
 fn hash_point(point: &Point, sink: &mut Sink) {
     sink.put(&point.params);
     sink.put(&point.places);
@@ -84,13 +93,7 @@ fn hash_point(point: &Point, sink: &mut Sink) {
         match spec {
             Spec::Delay { time } => sink.put(&("delay", bare(time))),
             Spec::Cable { time, loss, resend_ns } => sink.put(&("cable", bare(time), loss, resend_ns)),
-            Spec::Concurrent { work, .. } => {
-                let mut spec = spec.clone();
-                if let Spec::Concurrent { work: own, .. } = &mut spec {
-                    *own = bare(work);
-                }
-                sink.put(&spec);
-            }
+            Spec::Concurrent { .. } => sink.put(&bare_server(spec)),
             Spec::Faulty(fault) if fault.up.is_some() || fault.down.is_some() => {
                 let plain = Faulty { up: None, down: None, ..fault.clone() };
                 sink.put(&("faulty", plain, fault.up.as_ref().map(bare), fault.down.as_ref().map(bare)));

@@ -304,7 +304,7 @@ fn a_gate_lets_balancers_in_evenly() {
         let result = simulate(&source, &options).unwrap_or_else(|e| panic!("{e:?}\n{source}")).remove(0);
         assert_eq!(result.success.value, Some(1.0));
         let servers = result.nodes.iter().filter(|node| node.kind == "server");
-        servers.map(|node| node.requests).last().expect("a newcomer") as f64 / 400.0
+        servers.map(|node| node.requests).next_back().expect("a newcomer") as f64 / 400.0
     };
     // One of two, from when the first check has passed: at most an interval after it joined.
     let at_once = requests_of_newcomer("server(\"app\")");

@@ -80,3 +80,16 @@ fn every_line_of_what_is_known_by_another_name_is_accepted() {
 fn the_files_made_of_measurements_run() {
     assert_page_runs("measuring.md", 3);
 }
+
+/// Its files run, and `weir gate --dry-run` prints what it shows.
+#[test]
+fn the_page_about_deploys_is_true() {
+    assert_page_runs("deploys.md", 2);
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/deploys.md");
+    let page = std::fs::read_to_string(page).expect("the page is there");
+    let (_, shown) = page.split_once("$ weir gate --dry-run ").expect("the command");
+    let (words, printed) = shown.split_once('\n').expect("what it prints");
+    let args: Vec<&str> = ["gate", "--dry-run"].into_iter().chain(words.split(' ')).collect();
+    let (printed, _) = printed.split_once("```").expect("the end of the block");
+    assert_eq!(run(&args).succeeds(), printed);
+}

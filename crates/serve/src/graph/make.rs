@@ -8,8 +8,6 @@ use crate::nodes::{
     Node, buffered, cable, concurrent, delay, fanout, faulty, flaky, gate, hedge, model, queue, rate,
     redirect, retry, rewrite, route, sequence, split, timeout, warmup,
 };
-use crate::sync::TryCell;
-use crate::sync::gate::SharedGate;
 use crate::sync::timeline::LocalTimeLine;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -62,10 +60,7 @@ impl Builder<'_> {
                 Some(state) => Node::Warmup(warmup::Warmup { law: *law, state, node: next }),
                 None => Node::Pass(next),
             },
-            Spec::Gate(args) => match self.state.process().gate(key) {
-                Some(state) => Node::Gate(self.gate(id, args, state)),
-                None => Node::Pass(next),
-            },
+            Spec::Gate(args) => self.gate(id, args).unwrap_or(Node::Pass(next)),
             Spec::Flaky { p, kind } => {
                 Node::Flaky(flaky::Flaky { p: *p, kind: *kind, key: draws.failure(id), node: next })
             }
@@ -152,15 +147,16 @@ impl Builder<'_> {
         })))
     }
 
-    fn gate(&self, id: NodeId, args: &GateArgs, state: Arc<TryCell<SharedGate>>) -> gate::Gate {
+    fn gate(&self, id: NodeId, args: &GateArgs) -> Option<Node> {
+        let state = self.state.process().gate(self.blueprint.keys.nodes[id as usize])?;
         let closed = LocalAnswer { status: 503, ..LocalAnswer::server("gate", Arc::default()) };
-        gate::Gate {
+        Some(Node::Gate(gate::Gate {
             args: args.clone(),
             id: self.blueprint.draws.number(id).to_string(),
             state,
             node: self.blueprint.next(id),
             closed: Rc::new(closed),
-        }
+        }))
     }
 
     /// The timeline of the process that pauses around a node.

@@ -6,6 +6,7 @@ use crate::exchange::notes::NotedAttempt;
 use crate::exchange::progress::OpenAttempt;
 use crate::exchange::reply::{Answer, Reply};
 use crate::exchange::{Exchange, Failure, NodeId, RequestContext};
+use crate::nodes::lb::PickedNode;
 use crate::nodes::queue::Queue;
 use crate::nodes::{Node, check};
 use crate::upstream::server::Server;
@@ -22,23 +23,20 @@ pub(super) async fn run(
     let mut holds = Holds::default();
     loop {
         if let Some(cost_ns) = ctx.check {
-            match Box::pin(check::step(&ex.core, &mut ctx, cost_ns, graph.node(at))).await {
-                check::Step::AsRequest => {}
-                check::Step::Goes(next) => {
-                    at = next;
-                    continue;
-                }
-                check::Step::Answered(answer) => return holds.around(answer),
+            let step = Box::pin(check::step(&ex.core, &mut ctx, cost_ns, graph.node(at))).await;
+            if let check::Step::Goes(next) = step {
+                at = next;
+                continue;
+            }
+            if let check::Step::Answered(answer) = step {
+                return holds.around(answer);
             }
         }
         let went = match graph.node(at) {
             Node::Pass(next) => Ok(*next),
             Node::Nowhere => Err(Failure::new(Kind::NoTarget)),
             Node::Lb(lb) if lb.sticky.is_some() => return holds.around(Box::pin(lb.stick(ex, ctx)).await),
-            Node::Lb(lb) => lb.pick(&ex, &mut ctx).await.map(|picked| {
-                picked.hold.into_iter().for_each(|hold| holds.push_inside(Hold::Target(hold)));
-                picked.node
-            }),
+            Node::Lb(lb) => lb.pick(&ex, &mut ctx).await.map(|picked| hold(picked, &mut holds)),
             Node::Route(route) => route.choose(&ex, &ctx),
             Node::Split(split) => Ok(split.choose(&ex, &ctx)),
             Node::Rate(rate) => Box::pin(rate.take(&ex, &ctx)).await,
@@ -46,9 +44,7 @@ pub(super) async fn run(
             Node::Queue(queue) if queue.is_step() => Box::pin(enter(queue, at, &ex, &ctx, &mut holds)).await,
             Node::Delay(delay) => Ok(Box::pin(delay.pass(&ex.core, &mut ctx)).await),
             Node::Warmup(warmup) => Ok(Box::pin(warmup.enter(&ex.core, &mut ctx)).await),
-            Node::Gate(gate) if ctx.check.is_some() => {
-                return holds.around(Box::pin(gate.check(ex, ctx)).await);
-            }
+            Node::Gate(gate) if ctx.check.is_some() => return Box::pin(gate.check(ex, ctx, holds)).await,
             Node::Gate(gate) => Ok(Box::pin(gate.enter()).await),
             Node::Faulty(faulty) => match Box::pin(faulty.enter(&ex.core, &mut ctx)).await {
                 Ok(true) => return holds.around(Box::pin(faulty.run(ex, ctx)).await),
@@ -81,6 +77,12 @@ pub(super) async fn run(
         }
         graph = graph.after_pick(&ctx);
     }
+}
+
+/// Holds a target that was picked; returns its node.
+fn hold(picked: PickedNode, holds: &mut Holds) -> NodeId {
+    picked.hold.into_iter().for_each(|hold| holds.push_inside(Hold::Target(hold)));
+    picked.node
 }
 
 /// Enters a queue; the time in it is noted where the request's history is wanted.

@@ -4,6 +4,7 @@
 //! In a built-in server: requests pass, and are counted; a check that the node behind passes is answered by the gate, for the address
 //! that it came from. Its state belongs to the process. Draws: nothing.
 
+use crate::exchange::hold::Holds;
 use crate::exchange::reply::{Answer, LocalAnswer, Reply};
 use crate::exchange::{Exchange, NodeId, RequestContext, built_in};
 use crate::sync::TryCell;
@@ -35,8 +36,12 @@ impl Gate {
         self.node
     }
 
-    /// Answers a check; one by a connection alone passes.
-    pub async fn check(&self, ex: Rc<Exchange>, ctx: RequestContext) -> Answer {
+    /// Answers a check; one by a connection alone passes. `holds`: what it holds before.
+    pub async fn check(&self, ex: Rc<Exchange>, ctx: RequestContext, holds: Holds) -> Answer {
+        holds.around(self.judge(ex, ctx).await)
+    }
+
+    async fn judge(&self, ex: Rc<Exchange>, ctx: RequestContext) -> Answer {
         if built_in::connects_only(&ex.request) {
             return ex.start(ctx, self.node).await;
         }

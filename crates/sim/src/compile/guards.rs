@@ -37,6 +37,12 @@ impl BalancerNesting {
     }
 }
 
+/// The statuses that pass a check; empty: any.
+fn check_expects(config: &Lb) -> Vec<(u16, u16)> {
+    let http = config.health.as_ref().and_then(|h| h.http.as_ref());
+    http.map_or_else(Vec::new, |http| http.expect.clone())
+}
+
 /// The balancers and listeners in which the paths from a node end.
 fn first_balancers(point: &Point, from: NodeId) -> std::collections::BTreeSet<NodeId> {
     let (mut found, mut seen) = (std::collections::BTreeSet::new(), std::collections::BTreeSet::new());
@@ -207,10 +213,7 @@ impl Compiler<'_> {
             check_cost_ns: config.health.as_ref().map_or(0, |h| h.cost_ns),
             check_source: config.health.as_ref().and_then(|h| h.source),
             probe_cost_ns: config.probe_cost_ns,
-            check_expects: {
-                let http = config.health.as_ref().and_then(|h| h.http.as_ref());
-                http.map_or_else(Vec::new, |http| http.expect.clone())
-            },
+            check_expects: check_expects(config),
         });
         self.code.lbs.push(LbSite {
             balance: config.balance.clone(),

@@ -22,6 +22,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use weir_model::concurrent::Jobs;
 use weir_model::draws::purpose;
+use weir_model::faulty::Faulty;
+use weir_model::pause::ProcessClock;
 use weir_model::queue::{Links, Queue};
 use weir_model::warmup::Warmup;
 use weir_policy::Upstream;
@@ -37,12 +39,9 @@ impl<'a> Reference<'a> {
     /// `key` is the replication's.
     pub fn new(code: &'a Code, tables: &'a Tables, load: Load, key: Key, stop: &'a AtomicBool) -> Self {
         let place = |i: u32| code.place_keys[i as usize];
-        let choice = key.with(purpose::CHOICE);
-        let backoff = |&(at, number): &(u32, u32)| choice.with(place(at)).with(u64::from(number));
-        let chooses = |&(_, at, number): &(u32, u32, u32)| choice.with(place(at)).with(u64::from(number));
+        let choice = |at, n: u32| key.with(purpose::CHOICE).with(place(at)).with(u64::from(n));
         let draw = |&(purpose, at): &(u64, u32)| key.with(purpose::DRAW).with(purpose).with(place(at));
-        let (lines, clocks) =
-            tables.lines.iter().map(|line| line.start(code, key.with(purpose::NODE))).unzip();
+        let (lines, clocks) = start_lines(code, tables, key.with(purpose::NODE));
         Reference {
             code,
             tables,
@@ -54,7 +53,7 @@ impl<'a> Reference<'a> {
             servers: vec![Server::default(); tables.server_count as usize],
             jobs: Jobs::default(),
             balancers: balancers(code, tables, key),
-            choices: tables.choice_nodes.iter().map(chooses).collect(),
+            choices: tables.choice_nodes.iter().map(|&(_, at, number)| choice(at, number)).collect(),
             limits: tables.rates.iter().map(RateLimit::new).collect(),
             budgets: tables.budgets.iter().map(|b| Tokens::new(b, 0)).collect(),
             busy: vec![Busy::default(); if tables.probes { code.members as usize } else { 0 }],
@@ -75,7 +74,7 @@ impl<'a> Reference<'a> {
             conns: BTreeMap::new(),
             holds: Vec::new(),
             spare_holds: Vec::new(),
-            backoffs: tables.retry_nodes.iter().map(backoff).collect(),
+            backoffs: tables.retry_nodes.iter().map(|&(at, number)| choice(at, number)).collect(),
             meters: vec![Meter::default(); code.gauge_count as usize],
             draw_keys: code.draw_keys.iter().map(draw).collect(),
             request_key: key.with(purpose::REQUEST),
@@ -100,6 +99,11 @@ impl<'a> Reference<'a> {
             seen: Default::default(),
         }
     }
+}
+
+/// The timelines at their start, with the clocks of processes that pause.
+fn start_lines(code: &Code, tables: &Tables, key: Key) -> (Vec<Faulty>, Vec<ProcessClock>) {
+    tables.lines.iter().map(|line| line.start(code, key)).unzip()
 }
 
 /// The balancers at their start; `key` is the replication's.
