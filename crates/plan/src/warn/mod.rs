@@ -1,8 +1,8 @@
 //! Warnings about probable mistakes that can still be run, one function for each: nodes that no request reaches,
 //! weights that no balancer reads; what concerns loads is in `warn/load.rs`, failures `warn/failing.rs`, requests
 //! `warn/asked.rs`, settings that do nothing `warn/idle.rs`, what cannot happen `warn/never.rs`, times without a mean
-//! `warn/moments.rs`, traces that begin late `warn/traces.rs`, users that neither think nor wait `warn/closed.rs`. What
-//! each means is in `warn/pages.rs`.
+//! `warn/moments.rs`, traces that begin late `warn/traces.rs`, users that neither think nor wait `warn/closed.rs`,
+//! gates that few balancers check `warn/gates.rs`. What each means is in `warn/pages.rs`.
 
 use crate::diagnostic::{Diagnostic, Location, Severity};
 use crate::ways::down;
@@ -23,6 +23,7 @@ mod certificates;
 mod changes;
 mod closed;
 mod failing;
+mod gates;
 mod idle;
 mod load;
 mod moments;
@@ -87,6 +88,7 @@ pub fn graph(point: &Point, standing: &[Option<Location>]) -> Vec<Diagnostic> {
         idle::outliers,
         idle::slow_starts,
         idle::subsets,
+        gates::few_askers,
         never::short_timeouts,
         unmodelled,
         one_target,

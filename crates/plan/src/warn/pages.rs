@@ -31,6 +31,17 @@ const fn page(says: &'static str, means: &'static str) -> WarningPage {
 /// The warnings about a plan.
 pub const PAGES: &[WarningPage] = &[
     page(
+        "this `gate` does nothing: no balancer checks it by `health.http`",
+        "A gate answers health checks by HTTP, and lets requests and checks by a connection pass. Give the balancer in front of it \
+         `health=health.http(...)`.",
+    ),
+    page(
+        "the ramp of this `gate` has {}: {} it",
+        "A gate lets its askers in one after the other, so that a newcomer's load grows by one step for each balancer that checks \
+         it. With few balancers the steps are large: with one it gets everything at once, at a random time of the ramp. A \
+         `slow_start` of the balancer is a slope; beside a real HAProxy `weir gate --agent` is one.",
+    ),
+    page(
         "no scenario reaches this `{}`",
         "The node is made, but no scenario and no listener leads to it, so it does nothing. Put it on the way of one, or delete \
          it.",

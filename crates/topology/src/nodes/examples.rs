@@ -238,7 +238,8 @@ pub(crate) const GATE: &str = r#"def app():
 
 apps = fleet(4, app)
 check = health.http("/health", interval = 1*s, rise = 1, initial = "checked")
-top = lb.round_robin(apps, health = check)
+routers = pool(4, lambda: lb.round_robin(apps, health = check))
+top = lb.random(routers)
 users = traffic.poisson(rate = 100)
 deploy = change.rolling(apps, at = 20*s, every = 10*s)
 scenario("main", top, users, duration = 2*minutes, events = [deploy])
