@@ -1,4 +1,4 @@
-//! What `weir gate` is told.
+//! The options of `weir gate`.
 
 use crate::log::LogFormat;
 use crate::url::Url;
@@ -27,7 +27,7 @@ pub struct WorkOptions {
     pub family: Option<String>,
     /// The other gates, `HOST:PORT`: all addresses of the name.
     pub peers: Option<String>,
-    /// No judgement for so long from the beginning.
+    /// Time from the beginning in which requests are not judged.
     pub grace: Duration,
     /// For how long all are turned away the first time.
     pub hold: Duration,

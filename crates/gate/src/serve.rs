@@ -25,7 +25,7 @@ use weir_plan::address::Address;
 
 /// Connections at once.
 const CONNECTIONS: usize = 1_000;
-/// The longest head of a check, bytes, and how long it may take; so long may an agent's line take too.
+/// The longest head of a check, bytes, and the time limit for it and for an agent's line.
 const HEAD_BYTES: usize = 8 << 10;
 const HEAD: Duration = Duration::from_secs(5);
 /// How long a connection lives: one whose client reads nothing holds its place no longer.

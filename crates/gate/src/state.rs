@@ -1,4 +1,4 @@
-//! What the gate knows: whether the application is ready, who asks, and how many requests come in.
+//! The state of the gate: readiness of the application, addresses of the balancers, rate of requests.
 
 use crate::askers::Askers;
 use crate::fetch::NoReply;

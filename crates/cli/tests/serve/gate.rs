@@ -276,7 +276,7 @@ fn a_unix_socket_and_haproxys_agent() {
     assert!(said(&gate).starts_with("down #--for "), "{}", said(&gate));
 }
 
-/// A counter that stands still turns all away; one that goes on does not; one that cannot be read is no judgement.
+/// A counter without increments means not ready, one with increments ready; an unreadable counter decides nothing.
 #[test]
 fn without_requests_all_are_turned_away() {
     let (count, step) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(1_000)));

@@ -4,7 +4,7 @@ use super::{Draft, Findings, index};
 use crate::ways::down;
 use crate::{NodeId, Spec};
 
-/// A ramp has as many steps as balancers that ask; of so many it is called one.
+/// A ramp has one step for each balancer that checks the gate; with fewer steps it is reported.
 const ENOUGH: usize = 4;
 const NONE: NodeId = NodeId::MAX;
 

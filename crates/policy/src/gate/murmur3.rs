@@ -1,4 +1,4 @@
-//! MurmurHash3 x86_32: a fast hash of short texts with a seed. Not against an adversary, who finds collisions at will.
+//! MurmurHash3 x86_32: a fast hash of short texts with a seed, not safe against an adversary.
 //!
 //! - Source: Austin Appleby, `MurmurHash3.cpp` (public domain); Guava's `murmur3_32` of ASCII text has the same values.
 //! - Not the crate `murmur3`: it reads from `std::io::Read`, and returns I/O errors where there is no I/O.

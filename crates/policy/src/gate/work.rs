@@ -1,4 +1,4 @@
-//! Health by work: a process that is asked but gets no requests is cut off from those who would send them.
+//! Health by work: a process that is checked but receives no requests has lost its clients.
 //!
 //! Each asker's checks divide time into parts, and in each of them at least `min_requests` must enter. Where they do not, all
 //! askers are turned away for `hold`, twice as long each time in a row, since a process without requests could never show
@@ -16,7 +16,7 @@ pub struct Work {
     /// Whether it counts only while the other gates of the place have four times as many on average.
     #[serde(rename = "relative")]
     pub is_relative: bool,
-    /// No judgement for so long after the clock's beginning, ns.
+    /// Time after the clock's beginning in which requests are not judged, ns.
     pub grace_ns: u64,
     /// For how long all are turned away the first time, ns.
     pub hold_ns: u64,

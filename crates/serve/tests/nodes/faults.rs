@@ -192,7 +192,7 @@ pub fn warmup_begins_anew_after_a_crash() {
     panic!("never cold again");
 }
 
-/// Requests pass a gate. Of a process that ran before, so do checks; after a crash nobody is let in for a while.
+/// Requests pass a gate. Checks of a process that ran before pass too; after a crash they fail at first.
 #[test]
 pub fn a_gate_answers_checks_alone() {
     let open = serve_node(
