@@ -59,7 +59,7 @@ pub mod config {
     pub use crate::health::eject::Eject;
     pub use crate::health::outlier::Outlier;
     pub use crate::health::panic::OnEmpty;
-    pub use crate::health::slow_start::SlowStart;
+    pub use crate::health::slow_start::{SlowStart, SlowStartLike};
     pub use crate::limits::rate::Rate;
     pub use crate::subset::{InstanceArgs, LoopsArgs, RandomArgs, RendezvousArgs, Subset};
 }

@@ -14,6 +14,9 @@ pub struct HealthRecord {
     pub out_for_ns: Option<u64>,
     /// The number of ejections in a row.
     pub ejections: u32,
+    /// How long ago it became eligible, if it is on its ramp, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ramp_ns: Option<u64>,
 }
 
 impl Health {
@@ -25,11 +28,25 @@ impl Health {
             (None, Some(outliers)) => outliers.known(now_ns, target),
             (None, None) => (None, 0),
         };
-        HealthRecord { up, out_for_ns, ejections }
+        let ramp_ns = self.ramps.as_ref().and_then(|ramps| ramps.elapsed_ns(now_ns, target));
+        HealthRecord { up, out_for_ns, ejections, ramp_ns }
     }
 
     /// Restores a target's health from another process; inputs that this balancer does not use are ignored.
     pub fn restore(&mut self, now_ns: u64, target: TargetId, known: HealthRecord) {
+        self.restore_eligibility(now_ns, target, known);
+        // That it is believed here begins no ramp: the target is as new as the other process knew it.
+        let is_eligible = self.is_eligible(target);
+        if let Some(ramps) = &mut self.ramps {
+            match known.ramp_ns.filter(|_| is_eligible) {
+                Some(ahead_ns) => ramps.resume(now_ns, target, ahead_ns),
+                None => ramps.end(target),
+            }
+            self.judge();
+        }
+    }
+
+    fn restore_eligibility(&mut self, now_ns: u64, target: TargetId, known: HealthRecord) {
         if let Some(checks) = &mut self.checks {
             checks.believe(target, known.up);
             let reason = if known.up { Reason::ChecksPassed } else { Reason::ChecksFailed };
@@ -63,7 +80,7 @@ mod tests {
         let (mut old, mut successor) = (new(), new());
         old.outcome(10, TargetId(1), false, Some(Kind::Reset), None);
         let known = [0, 1, 2].map(|t| old.known(510, TargetId(t)));
-        assert_eq!(known[1], HealthRecord { up: true, out_for_ns: Some(500), ejections: 1 });
+        assert_eq!(known[1], HealthRecord { up: true, out_for_ns: Some(500), ejections: 1, ramp_ns: None });
         // That process has a clock of its own.
         (0..).zip(known).for_each(|(t, known)| successor.restore(70, TargetId(t), known));
         assert_eq!([0, 1, 2].map(|t| successor.is_eligible(TargetId(t))), [true, false, true]);

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use weir_stats::Key;
 
 pub mod active;
+mod curve;
 pub mod eject;
 pub mod eligibility;
 mod known;
@@ -59,7 +60,22 @@ pub struct View {
     pub weight: f64,
     /// Whether it may be picked.
     pub may_be_picked: bool,
+    /// The share of the limit of requests in flight that it has now ([`slow_start::limit_at`]).
+    #[serde(default = "whole", skip_serializing_if = "is_whole")]
+    pub room: f64,
 }
+
+fn whole() -> f64 {
+    1.0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_whole(room: &f64) -> bool {
+    *room == 1.0
+}
+
+/// The share of a target that has none yet, where no other target is left.
+const LAST_RESORT: f64 = 0.01;
 
 /// The health of the targets of one balancer.
 #[derive(Clone, Debug)]
@@ -71,6 +87,10 @@ pub struct Health {
     ejections: Option<Ejections>,
     outliers: Option<Outliers>,
     ramps: Option<Ramps>,
+    /// Whether all eligible targets are on their ramp.
+    all_are_new: bool,
+    /// Whether every target that may be picked is on its ramp and has no share yet.
+    none_has_share: bool,
     panic: f64,
     on_empty: OnEmpty,
     /// Whether health is ignored.
@@ -104,6 +124,8 @@ impl Health {
             ejections: config.eject.map(|e| Ejections::new(e, n)),
             outliers: config.outlier.map(|o| Outliers::new(o, n, start, draw.with(2))),
             ramps: config.slow_start.map(Ramps::new),
+            all_are_new: false,
+            none_has_share: false,
             panic: config.panic,
             on_empty: config.on_empty,
             ignored: false,
@@ -134,14 +156,32 @@ impl Health {
 
     /// What a pick needs to know of a target.
     pub fn view(&self, target: TargetId) -> View {
-        let ramp = self.ramps.as_ref().map_or(1.0, |r| r.share(target));
+        let weight = self.weights[target.index()] * self.ramp(target);
+        View { weight, may_be_picked: self.may_be_picked(target), room: self.room(target) }
+    }
+
+    fn may_be_picked(&self, target: TargetId) -> bool {
         let picked = if self.ignored {
             self.eligibility.is_up_by_admin(target)
         } else {
             self.eligibility.may_be_picked(target)
         };
-        let i = target.index();
-        View { weight: self.weights[i] * ramp, may_be_picked: picked && self.exists[i] }
+        picked && self.exists[target.index()]
+    }
+
+    /// The share of its weight that a target has while it ramps up; otherwise 1.
+    pub fn ramp(&self, target: TargetId) -> f64 {
+        let share = self.ramps.as_ref().map_or(1.0, |ramps| ramps.share(target));
+        if share == 0.0 && self.none_has_share { LAST_RESORT } else { share }
+    }
+
+    /// The share of the limit of requests in flight that it has. Where all are new there is no other that could take the
+    /// rest, so limits are whole.
+    fn room(&self, target: TargetId) -> f64 {
+        match &self.ramps {
+            Some(ramps) if !self.all_are_new => ramps.room(target),
+            _ => 1.0,
+        }
     }
 
     /// The weight of a target without its ramp.
@@ -202,7 +242,21 @@ impl Health {
         }
         self.ignored = is_panic(eligible, judged, self.panic) || !pickable && self.on_empty == OnEmpty::Any;
         (self.targets, self.eligible) = (targets, eligible);
+        self.compare_ramps();
         self.version += 1;
+    }
+
+    /// Looks at the ramps of all targets: what one of them means depends on whether others are left.
+    fn compare_ramps(&mut self) {
+        (self.all_are_new, self.none_has_share) = (false, false);
+        let Some(ramps) = self.ramps.as_ref().filter(|ramps| !ramps.is_empty()) else { return };
+        let there = || TargetId::all(self.len()).filter(|t| self.weights[t.index()] > 0.0);
+        let are_new = there().all(|t| !self.is_eligible(t) || ramps.has(t));
+        // One on probation takes a single request.
+        let is_tried = |t| matches!(self.eligibility.passive(t), Passive::Probation);
+        let is_left = |t: TargetId| self.may_be_picked(t) && !is_tried(t);
+        let have_none = there().all(|t| !is_left(t) || ramps.share(t) == 0.0);
+        (self.all_are_new, self.none_has_share) = (are_new, have_none);
     }
 
     fn set(&mut self, now_ns: u64, target: TargetId, input: Input, reason: Reason) -> bool {
@@ -501,8 +555,9 @@ impl Health {
                 self.set(now_ns, target, Input::Passive(passive), reason);
             }
         }
-        if let Some(ramps) = &mut self.ramps {
-            ramps.tick(now_ns, |_, _| self.version += 1);
+        if self.ramps.as_mut().is_some_and(|ramps| ramps.tick(now_ns)) {
+            self.compare_ramps();
+            self.version += 1;
         }
         self.version != version
     }

@@ -33,7 +33,7 @@ impl Health {
             self.set_all(now_ns, TargetId::all(n).map(back));
         }
         match (&mut self.ramps, config.slow_start) {
-            (Some(ramps), Some(slow_start)) => ramps.configure(slow_start),
+            (Some(ramps), Some(slow_start)) => ramps.configure(slow_start, now_ns),
             (ramps, slow_start) => *ramps = slow_start.map(Ramps::new),
         }
         (self.panic, self.on_empty) = (config.panic, config.on_empty);

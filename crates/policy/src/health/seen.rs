@@ -1,4 +1,4 @@
-//! A target's health for display: the reasons against it, and the progress of its ramp. Picks do not use this.
+//! A target's health for display: the reasons against it. Picks do not use this.
 
 use super::Health;
 use crate::TargetId;
@@ -13,10 +13,5 @@ impl Health {
     /// The operator's setting of a target.
     pub fn admin(&self, target: TargetId) -> Admin {
         self.eligibility.admin(target)
-    }
-
-    /// The share of its weight that a target has while it ramps up; otherwise 1.
-    pub fn ramp(&self, target: TargetId) -> f64 {
-        self.ramps.as_ref().map_or(1.0, |r| r.share(target))
     }
 }

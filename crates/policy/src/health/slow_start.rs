@@ -2,20 +2,34 @@
 //!
 //! - Idea: a cold cache or an empty queue must not meet the whole load at once.
 //! - Signal: time since it became eligible. State per target: when that was. Cost: nothing per pick; a change of
-//!   weights at each hundredth.
+//!   weights at each step.
 //! - Formula: weight · max(min_weight, (elapsed / window)^(1/aggression)), in steps of a hundredth; 1 after the window.
-//!   Policies that compare requests in flight divide by that weight, so that they are scaled too.
+//!   Policies that compare requests in flight divide by that weight, so that they are scaled too. With `limits` the limit
+//!   of requests in flight has the same share. `health/curve.rs` has the formulas of other proxies.
 //! - Choices: it begins at every change from not eligible to eligible after the start, and for targets added later,
-//!   never at start-up. Weights are relative: if all targets are new it changes nothing. It does not act on hashes,
-//!   whose keys it would move.
+//!   never at start-up. Each target has a ramp of its own, which no other one moves. Weights are relative: if all targets
+//!   are new it changes nothing, and then limits are whole too ([`Health`](super::Health) knows the others). It does not
+//!   act on hashes, whose keys it would move.
 //! - Pathologies: two new targets among few share the ramp; with round robin over a long window a step comes late.
-//! - Source: Envoy `slow_start_config`, HAProxy `slowstart`. In the language:
-//!   `slow_start(window, aggression=1.0, min_weight=0.1)`.
+//! - Source: Envoy `slow_start_config`, HAProxy `slowstart`, nginx `slow_start`. In the language:
+//!   `slow_start(window, aggression=1.0, min_weight=0.1, limits=False, like=None)`.
 
+use super::curve;
 use crate::TargetId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use weir_stats::math;
+
+/// The proxy whose slow start is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SlowStartLike {
+    /// HAProxy's `slowstart`: sixteenths of the weight and hundredths of the limit, by whole seconds.
+    Haproxy,
+    /// The `slow_start` of nginx's `server`: hundredths of the weight, none at first.
+    Nginx,
+    /// Envoy's `slow_start_config`: at least the share of the first second.
+    Envoy,
+}
 
 /// `slow_start(...)`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,35 +40,65 @@ pub struct SlowStart {
     pub aggression: f64,
     /// The least share of the weight.
     pub min_weight: f64,
+    /// Whether the limit of requests in flight grows with the weight. With `like` it is that proxy's to say.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub limits: bool,
+    /// The proxy whose formula holds; `None`: weir's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub like: Option<SlowStartLike>,
 }
 
-/// Steps of the ramp.
-const STEPS: f64 = 100.0;
-
-/// The share of its weight that a target has this long after it became eligible.
-pub fn factor(config: &SlowStart, elapsed_ns: u64) -> f64 {
-    if elapsed_ns >= config.window_ns {
-        return 1.0;
+impl SlowStart {
+    /// A slow start over this window, with the defaults of the language.
+    pub fn new(window_ns: u64) -> SlowStart {
+        SlowStart { window_ns, aggression: 1.0, min_weight: 0.1, limits: false, like: None }
     }
-    let share = elapsed_ns as f64 / config.window_ns as f64;
-    let grown = if config.aggression == 1.0 { share } else { math::pow(share, 1.0 / config.aggression) };
-    // Rounding must not lose a step that has just been reached.
-    let step = (grown * STEPS + 1e-9).floor() / STEPS;
-    step.max(config.min_weight).min(1.0)
+
+    /// Whether it lowers limits of requests in flight.
+    pub fn scales_limits(&self) -> bool {
+        self.limits || self.like == Some(SlowStartLike::Haproxy)
+    }
 }
 
-/// The time, after it became eligible, at which a target reaches the step after this share.
-fn next_step_ns(config: &SlowStart, share: f64) -> u64 {
-    let next = ((share * STEPS + 1e-9).floor() + 1.0) / STEPS;
-    let at = if config.aggression == 1.0 { next } else { math::pow(next, config.aggression) };
-    ((at * config.window_ns as f64).ceil() as u64).min(config.window_ns)
+/// The limit of requests in flight that is left of `limit` to a target with this share of it: at least 1, unless `limit`
+/// itself is less.
+pub fn limit_at(limit: u32, room: f64) -> u32 {
+    if room >= 1.0 {
+        return limit;
+    }
+    // Rounding must not lose one: shares are hundredths, whose product with a whole number may be just below the next.
+    let left = (room * f64::from(limit) * (1.0 + 1e-12)).floor();
+    (left as u32).max(1).min(limit)
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Ramp {
-    began: u64,
+    began_ns: u64,
+    /// What had elapsed when it began here: it goes on with what another process began.
+    ahead_ns: u64,
     share: f64,
-    next: u64,
+    room: f64,
+    next_ns: u64,
+}
+
+impl Ramp {
+    fn elapsed_ns(&self, now_ns: u64) -> u64 {
+        now_ns.saturating_sub(self.began_ns).saturating_add(self.ahead_ns)
+    }
+
+    /// Moves it to this time. Returns whether its share or its room is another.
+    fn advance(&mut self, config: &SlowStart, now_ns: u64) -> bool {
+        let elapsed_ns = self.elapsed_ns(now_ns);
+        let before = (self.share, self.room);
+        (self.share, self.room) = (curve::share(config, elapsed_ns), curve::room(config, elapsed_ns));
+        let wait_ns = curve::next_change_ns(config, elapsed_ns).saturating_sub(elapsed_ns).max(1);
+        self.next_ns = now_ns.saturating_add(wait_ns);
+        before != (self.share, self.room)
+    }
+
+    fn is_over(&self) -> bool {
+        self.share >= 1.0 && self.room >= 1.0
+    }
 }
 
 /// The targets of one balancer that are on their ramp.
@@ -71,18 +115,30 @@ impl Ramps {
         Ramps { config, ramps: BTreeMap::new() }
     }
 
-    /// Replaces the arguments; the state of the targets stays.
-    pub fn configure(&mut self, config: SlowStart) {
-        self.config = config;
+    /// Replaces the arguments: each ramp goes on from where it is in time, by the new ones.
+    pub fn configure(&mut self, config: SlowStart, now_ns: u64) {
+        if self.config != config {
+            self.config = config;
+            let config = &self.config;
+            self.ramps.retain(|_, ramp| {
+                ramp.advance(config, now_ns);
+                !ramp.is_over()
+            });
+        }
     }
 
     /// Starts the ramp of a target that has become eligible.
     pub fn begin(&mut self, now_ns: u64, target: TargetId) {
+        self.resume(now_ns, target, 0);
+    }
+
+    /// Goes on with the ramp of a target that became eligible `ahead_ns` ago.
+    pub fn resume(&mut self, now_ns: u64, target: TargetId, ahead_ns: u64) {
         self.end(target);
-        let share = factor(&self.config, 0);
-        if share < 1.0 && self.config.window_ns > 0 {
-            let next = now_ns.saturating_add(next_step_ns(&self.config, share));
-            self.ramps.insert(target, Ramp { began: now_ns, share, next });
+        let mut ramp = Ramp { began_ns: now_ns, ahead_ns, share: 1.0, room: 1.0, next_ns: now_ns };
+        ramp.advance(&self.config, now_ns);
+        if !ramp.is_over() {
+            self.ramps.insert(target, ramp);
         }
     }
 
@@ -91,94 +147,49 @@ impl Ramps {
         self.ramps.remove(&target);
     }
 
+    /// Whether no target is on its ramp.
+    pub fn is_empty(&self) -> bool {
+        self.ramps.is_empty()
+    }
+
+    /// Whether a target is on its ramp.
+    pub fn has(&self, target: TargetId) -> bool {
+        self.ramps.contains_key(&target)
+    }
+
     /// The share of its weight that a target has.
     pub fn share(&self, target: TargetId) -> f64 {
         self.ramps.get(&target).map_or(1.0, |ramp| ramp.share)
     }
 
-    /// When the next share changes.
-    pub fn next_deadline(&self) -> Option<u64> {
-        self.ramps.values().map(|ramp| ramp.next).min()
+    /// The share of the limit of requests in flight that a target has.
+    pub fn room(&self, target: TargetId) -> f64 {
+        self.ramps.get(&target).map_or(1.0, |ramp| ramp.room)
     }
 
-    /// Changes the shares that are due; calls back for each.
-    pub fn tick(&mut self, now_ns: u64, mut changed: impl FnMut(TargetId, f64)) {
-        let config = &self.config;
-        self.ramps.retain(|target, r| {
-            if r.next <= now_ns {
-                r.share = factor(config, now_ns.saturating_sub(r.began));
-                r.next = r.began.saturating_add(next_step_ns(config, r.share));
-                changed(*target, r.share);
+    /// How long ago a target that is on its ramp became eligible, ns.
+    pub fn elapsed_ns(&self, now_ns: u64, target: TargetId) -> Option<u64> {
+        self.ramps.get(&target).map(|ramp| ramp.elapsed_ns(now_ns))
+    }
+
+    /// When the next share changes.
+    pub fn next_deadline(&self) -> Option<u64> {
+        self.ramps.values().map(|ramp| ramp.next_ns).min()
+    }
+
+    /// Changes the shares that are due. Returns whether any is another.
+    pub fn tick(&mut self, now_ns: u64) -> bool {
+        let (config, mut changed) = (&self.config, false);
+        self.ramps.retain(|_, ramp| {
+            if ramp.next_ns <= now_ns {
+                changed |= ramp.advance(config, now_ns);
             }
-            r.share < 1.0
+            !ramp.is_over()
         });
+        changed
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const S: u64 = 1_000_000_000;
-
-    fn config(aggression: f64) -> SlowStart {
-        SlowStart { window_ns: 60 * S, aggression, min_weight: 0.1 }
-    }
-
-    /// Envoy's curve, at the points of the notes.
-    #[test]
-    fn points_of_the_curve() {
-        for (aggression, seconds, want) in [
-            (1.0, 0, 0.1),
-            (1.0, 6, 0.1),
-            (1.0, 15, 0.25),
-            (1.0, 30, 0.5),
-            (1.0, 60, 1.0),
-            (1.0, 600, 1.0),
-            (2.0, 15, 0.5),
-            (2.0, 30, 0.70),
-            (0.5, 30, 0.25),
-        ] {
-            assert_eq!(factor(&config(aggression), seconds * S), want, "{aggression} at {seconds} s");
-        }
-        assert_eq!(factor(&config(2.0), 0), 0.1);
-        assert_eq!(factor(&SlowStart { min_weight: 1.0, ..config(1.0) }, 0), 1.0);
-    }
-
-    /// From deadline to deadline the share rises step by step to 1, at the times of the curve.
-    #[test]
-    fn deadlines_follow_the_curve() {
-        for aggression in [0.5, 1.0, 2.0, 3.7] {
-            let mut ramps = Ramps::new(config(aggression));
-            ramps.begin(5 * S, TargetId(3));
-            let (mut last, mut steps) = (ramps.share(TargetId(3)), 0);
-            while let Some(at) = ramps.next_deadline() {
-                assert!(
-                    ramps.share(TargetId(3)) == factor(&config(aggression), at - 10_000 - 5 * S)
-                        || steps == 0
-                );
-                ramps.tick(at, |t, share| {
-                    assert_eq!((t, share), (TargetId(3), factor(&config(aggression), at - 5 * S)));
-                    assert!(share > last || share == 0.1, "{share} after {last}");
-                    last = share;
-                });
-                steps += 1;
-                assert!(steps <= 101 && at <= 65 * S);
-            }
-            assert_eq!((last, ramps.share(TargetId(3))), (1.0, 1.0));
-        }
-    }
-
-    #[test]
-    fn it_begins_anew_each_time() {
-        let mut ramps = Ramps::new(config(1.0));
-        assert_eq!((ramps.share(TargetId(0)), ramps.next_deadline()), (1.0, None), "never at start-up");
-        ramps.begin(0, TargetId(0));
-        ramps.tick(30 * S, |_, _| {});
-        assert_eq!(ramps.share(TargetId(0)), 0.5);
-        ramps.end(TargetId(0));
-        assert_eq!(ramps.next_deadline(), None);
-        ramps.begin(40 * S, TargetId(0));
-        assert_eq!(ramps.share(TargetId(0)), 0.1);
-    }
-}
+#[path = "slow_start_tests.rs"]
+mod tests;

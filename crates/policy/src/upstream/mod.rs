@@ -27,6 +27,7 @@ use weir_stats::Key;
 pub use on_loop::OnLoop;
 
 pub mod journal;
+mod limits;
 mod on_loop;
 pub mod passed_over;
 mod preference;
@@ -88,6 +89,8 @@ pub struct Upstream {
     ramps: bool,
     counting: bool,
     max_in_flight: u32,
+    /// The limits of targets while some are on a ramp that lowers theirs; empty: all have the common one.
+    limits: Vec<u32>,
     /// Requests in flight at each target; empty if they are not counted here.
     counts: Vec<u32>,
     /// Targets at their limit, here or as set by the owner of the count.
@@ -130,6 +133,7 @@ impl Upstream {
             ramps: !balance.traits().hashes,
             counting,
             max_in_flight: around.max_in_flight.unwrap_or(u32::MAX),
+            limits: Vec::new(),
             counts: vec![0; if counting { weights.len() } else { 0 }],
             full: Bits::new(n),
             probing: Bits::new(n),
@@ -310,6 +314,7 @@ impl Upstream {
             self.seen = self.health.version();
             self.followed = None;
             self.show(&Snapshot::new(&self.health), now_ns);
+            self.heed_limits();
         }
         self.simplify();
     }
@@ -502,5 +507,7 @@ impl Upstream {
     }
 }
 
+#[cfg(test)]
+mod newcomers;
 #[cfg(test)]
 mod tests;

@@ -252,9 +252,10 @@ impl Upstream {
         if probe {
             self.probing.set(target.0, true);
         }
+        let limit = self.limit(target);
         if let Some(count) = self.counts.get_mut(target.index()) {
             *count += 1;
-            if *count >= self.max_in_flight {
+            if *count >= limit {
                 self.full.set(target.0, true);
             }
         }
@@ -282,10 +283,11 @@ impl Upstream {
 
     #[inline]
     fn came_back(&mut self, target: TargetId) {
+        let limit = self.limit(target);
         if let Some(count) = self.counts.get_mut(target.index()) {
             debug_assert!(*count > 0, "a target with nothing in flight got a request back");
             *count = count.saturating_sub(1);
-            if *count < self.max_in_flight {
+            if *count < limit {
                 self.full.set(target.0, false);
             }
         }

@@ -4,8 +4,9 @@
 use super::*;
 use crate::config::{
     Check, Eject, Initial, LeastConnArgs, MaglevArgs, OnEmpty, P2cArgs, PeakEwmaArgs, RingHashArgs,
-    RoundRobinArgs, SlowStart, Start, Ties, ZuulArgs,
+    RoundRobinArgs, SlowStart, SlowStartLike, Start, Ties, ZuulArgs,
 };
+use crate::health::slow_start::limit_at;
 use crate::{Kind, TargetChange, TargetNames};
 
 const MS: u64 = 1_000_000;
@@ -408,7 +409,7 @@ fn stickiness_yields_to_what_speaks_against_a_target() {
 /// A target that comes back gets a tenth of its share at first, half of it after half the window, then all.
 #[test]
 fn slow_start_scales_shares() {
-    let slow_start = Some(SlowStart { window_ns: 60 * S, aggression: 1.0, min_weight: 0.1 });
+    let slow_start = Some(SlowStart::new(60 * S));
     let around = UpstreamConfig {
         health: HealthConfig { slow_start, ..HealthConfig::default() },
         ..UpstreamConfig::default()
@@ -443,7 +444,7 @@ fn slow_start_scales_shares() {
 /// twenty.
 #[test]
 fn slow_start_holds_off_the_stampede() {
-    let slow_start = Some(SlowStart { window_ns: 60 * S, aggression: 1.0, min_weight: 0.1 });
+    let slow_start = Some(SlowStart::new(60 * S));
     let around = UpstreamConfig {
         health: HealthConfig { slow_start, ..HealthConfig::default() },
         ..UpstreamConfig::default()
@@ -467,12 +468,19 @@ fn counts_survive_every_change() {
         Balance::PeakEwma(PeakEwmaArgs { decay_ns: S, default_rtt_ns: MS }),
         Balance::Zuul(ZuulArgs { load: "x-load".to_owned(), decay_ns: S, max_load: Some(0.5) }),
     ];
-    for balance in balances {
+    let like = |like| SlowStart { like, ..SlowStart::new(5 * S) };
+    let slow_starts = [
+        like(None),
+        SlowStart { limits: true, ..like(None) },
+        like(Some(SlowStartLike::Haproxy)),
+        like(Some(SlowStartLike::Nginx)),
+    ];
+    for (balance, slow_start) in balances.iter().flat_map(|b| slow_starts.iter().map(move |s| (b, s))) {
         let mut around = checked(Initial::Up, ejecting(3 * S, 9 * S, 50.0, 0.3));
         around.max_in_flight = Some(5);
-        around.health.slow_start = Some(SlowStart { window_ns: 5 * S, aggression: 1.0, min_weight: 0.1 });
+        around.health.slow_start = Some(slow_start.clone()).filter(|_| !balance.traits().hashes);
         let names = ["a", "b", "c", "d"];
-        let mut up = Upstream::new(&balance, around, &[1.0, 2.0, 1.0, 1.0], &names, 0, Key::new(8));
+        let mut up = Upstream::new(balance, around, &[1.0, 2.0, 1.0, 1.0], &names, 0, Key::new(8));
         let mut open: Vec<Ticket> = Vec::new();
         for step in 0..6000u64 {
             let (draw, now) = (Key::new(21).with(step), step * 20 * MS);
@@ -489,6 +497,8 @@ fn counts_survive_every_change() {
                 6..=110 => {
                     if let PickOutcome::Target(ticket) = up.pick(&ask(step, now)) {
                         assert!(up.balancer().roster().effective()[ticket.target.index()] > 0.0);
+                        let most = limit_at(5, up.health().view(ticket.target).room);
+                        assert!(up.in_flight(ticket.target).is_some_and(|n| n <= most), "step {step}");
                         open.push(ticket);
                     }
                 }
