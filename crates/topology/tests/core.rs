@@ -172,7 +172,7 @@ fn what_is_around_a_balancer_comes_out_as_written() {
     );
     let want = Lb {
         eject: Some(Eject { consecutive: 5, base_ns: 30 * S, max_ns: 300 * S, max_percent: 50.0 }),
-        slow_start: Some(SlowStart { window_ns: 9 * S, aggression: 1.0, min_weight: 0.1 }),
+        slow_start: Some(SlowStart::new(9 * S)),
         sticky: Some("id".to_owned()),
         scope: Scope::Process,
         max_in_flight: Some(3),
@@ -328,8 +328,21 @@ fn the_plan_shows_every_default() {
             r#""interval_ns":2000000000,"rise":2,"fall":3,"jitter":0.1,"fast_interval_ns":null,"down_interval_ns":null,"initial":"up""#,
             r#""http":{"path":"/","method":"GET","host":null,"expect":[[200,399]]},"timeout_ns":1000000000,"port":null,"source":null,"cost_ns":0"#,
             r#""consecutive":5,"base_ns":30000000000,"max_ns":300000000000,"max_percent":50.0"#,
-            r#""aggression":1.0,"min_weight":0.1"#,
+            // As before there were limits and other proxies' formulas, so that hashes of plans stay.
+            r#""slow_start":{"window_ns":1000000000,"aggression":1.0,"min_weight":0.1},"#,
         ],
+    );
+    shows(
+        "lb.random([server()], slow_start=slow_start(1*s, limits=False, like=None))",
+        &[r#""slow_start":{"window_ns":1000000000,"aggression":1.0,"min_weight":0.1},"#],
+    );
+    shows(
+        "lb.random([server()], slow_start=slow_start(1*s, limits=True))",
+        &[r#""slow_start":{"window_ns":1000000000,"aggression":1.0,"min_weight":0.1,"limits":true},"#],
+    );
+    shows(
+        "lb.random([server()], slow_start=slow_start(2*s, like=\"envoy\", aggression=2))",
+        &[r#""slow_start":{"window_ns":2000000000,"aggression":2.0,"min_weight":0.1,"like":"envoy"},"#],
     );
     shows(
         "lb.random([server()], eject=outlier())",
@@ -389,6 +402,17 @@ const FORGERIES: &[(&str, &str, &str)] = &[
     ("\"consecutive_5xx\":7", "\"consecutive_5xx\":0", "outlier.consecutive_5xx"),
     ("\"enforcing_success_rate\":0.0", "\"enforcing_success_rate\":-1.0", "outlier.enforcing_success_rate"),
     ("\"min_weight\":0.05", "\"min_weight\":0.0", "slow_start.min_weight"),
+    ("\"min_weight\":0.05", "\"min_weight\":0.05,\"like\":\"nginx\"", "slow_start.aggression and min_weight"),
+    (
+        "\"min_weight\":0.05",
+        "\"min_weight\":0.05,\"limits\":true,\"like\":\"envoy\"",
+        "slow_start.limits must be false",
+    ),
+    (
+        "30000000000,\"aggression\":2.0,\"min_weight\":0.05",
+        "999999999,\"aggression\":1.0,\"min_weight\":0.1,\"like\":\"haproxy\"",
+        "slow_start.window_ns must be a second",
+    ),
     ("\"panic\":0.25", "\"panic\":2.0", "panic"),
     ("\"on_empty\":\"node\"", "\"on_empty\":\"any\"", "on_empty"),
     ("\"sticky\":\"server\"", "\"sticky\":\"a b\"", "sticky"),

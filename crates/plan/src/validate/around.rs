@@ -9,7 +9,7 @@ use crate::sticky;
 use crate::{HealthCheck, LEAST_LAG_NS, Lb, Scope};
 use weir_policy::config::{
     Balance, Check, Eject, LeastConnArgs, MaglevArgs, OnEmpty, Outlier, P2cArgs, PeakEwmaArgs, PrequalArgs,
-    RingHashArgs, SlowStart, Subset, Ties, ZuulArgs,
+    RingHashArgs, SlowStart, SlowStartLike, Subset, Ties, ZuulArgs,
 };
 use weir_policy::maglev::{GREATEST_TABLE, is_table_size};
 
@@ -201,7 +201,22 @@ fn slow_start(s: &SlowStart) -> Checked {
     above_0("window_ns", s.window_ns)?;
     positive("aggression", s.aggression)?;
     positive("min_weight", s.min_weight)?;
-    share("min_weight", s.min_weight)
+    share("min_weight", s.min_weight)?;
+    let Some(like) = s.like else { return Ok(()) };
+    if s.limits {
+        return Err(
+            "limits must be false where like names a proxy, which says whether it has them".to_owned()
+        );
+    }
+    let own = SlowStart::new(s.window_ns);
+    let is_shaped = (s.aggression, s.min_weight) != (own.aggression, own.min_weight);
+    if like != SlowStartLike::Envoy && is_shaped {
+        return Err("aggression and min_weight must be 1 and 0.1 where like is not envoy".to_owned());
+    }
+    if like == SlowStartLike::Haproxy && s.window_ns < 1_000_000_000 {
+        return Err("window_ns must be a second or more where like is haproxy".to_owned());
+    }
+    Ok(())
 }
 
 /// A duration above 0.

@@ -3,7 +3,7 @@
 use super::{Draft, Findings, index};
 use crate::loops::most_loops;
 use crate::{Edge, Lb, NodeId, Point, Spec};
-use weir_policy::config::{Balance, Outlier, Subset};
+use weir_policy::config::{Balance, Outlier, SlowStartLike, Subset};
 
 /// The balancers, with the number of their targets.
 fn balancers(point: &Point) -> impl Iterator<Item = (u32, &Lb, usize)> {
@@ -55,11 +55,18 @@ pub(super) fn outliers(draft: &Draft<'_>, found: &mut Findings) {
     }
 }
 
-/// Slow starts of hashes, whose keys they would move.
+/// Slow starts that change nothing: of hashes, whose keys they would move; of a policy that does not look at weights; of
+/// limits that are not there.
 pub(super) fn slow_starts(draft: &Draft<'_>, found: &mut Findings) {
     for (site, lb, _) in balancers(draft.point) {
+        let Some(slow_start) = &lb.slow_start else { continue };
+        let is_limited = lb.max_in_flight.is_some() || lb.max_connections.is_some();
+        let lowers_limits = slow_start.scales_limits() && is_limited;
+        // A target without any share is not picked by any policy.
+        let is_first =
+            lb.balance == Balance::First && !lowers_limits && slow_start.like != Some(SlowStartLike::Nginx);
         let hashes = lb.balance.traits().hashes;
-        if lb.slow_start.is_some() && (hashes || lb.balance == Balance::First) {
+        if hashes || is_first {
             let why = if hashes {
                 "keys stay with their targets, regardless of weights"
             } else {
@@ -69,6 +76,15 @@ pub(super) fn slow_starts(draft: &Draft<'_>, found: &mut Findings) {
                 site,
                 format!("`slow_start` does nothing at this `{}`: {why}", lb.balance.name()),
                 "leave it out, or use a policy that picks by load or in turn",
+            );
+        } else if slow_start.limits && !is_limited {
+            found.hint(
+                site,
+                format!(
+                    "`limits=True` of `slow_start` does nothing at this `{}`: it has no limit",
+                    lb.balance.name()
+                ),
+                "give the balancer a `max_in_flight`, or leave `limits` out",
             );
         }
     }

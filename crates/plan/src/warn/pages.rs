@@ -133,6 +133,11 @@ pub const PAGES: &[WarningPage] = &[
         "`slow_start` lowers the weight of a target that comes back, and this policy does not look at weights.",
     ),
     page(
+        "`limits=True` of `slow_start` does nothing at this `{}`: it has no limit",
+        "`limits` lowers `max_in_flight` of a target that comes back. Without `max_in_flight` and `max_connections` the \
+         balancer has no such limit, so only the weight grows.",
+    ),
+    page(
         "no request can succeed within this `timeout` of {}: what is inside takes at least {}",
         "The fixed times inside the `timeout` are longer than it, so each request ends as `timeout`. Make it longer.",
     ),
