@@ -50,9 +50,11 @@ impl Compiler<'_> {
             Edge::List(list) => {
                 let targets = &point.lists[list as usize];
                 let is_probed = |t: &u32| self.probed.get(*t as usize).is_some_and(|probed| *probed);
-                // A source's list may be doubted, and balancers outside must know when none is left inside.
-                let is_special =
-                    self.changes(*node, |fleet| fleet.source.is_some() || of(&self.inside, node));
+                // A source's list may be doubted, balancers outside must know when none is left inside, and newcomers have
+                // ramps.
+                let is_special = self.changes(*node, |fleet| {
+                    fleet.source.is_some() || of(&self.inside, node) || lb.slow_start.is_some()
+                });
                 is_special || !targets.iter().any(|&t| weight(t) > 0.0) || targets.iter().any(is_probed)
             }
             _ => false,

@@ -29,7 +29,7 @@ pub(super) fn around(d: &mut Draws, spare: &str) -> String {
     let more = d.choose(&[
         "",
         ", sticky = \"c\"",
-        ", slow_start = slow_start(30 * ms)",
+        ", slow_start = ",
         ", pass_over = 3 * ms",
         ", scope = \"process\"",
         ", subset = subset.loops(min = 1, max = 2)",
@@ -41,7 +41,29 @@ pub(super) fn around(d: &mut Draws, spare: &str) -> String {
         ", subset = subset.ringsteady(1)",
         ", subset = subset.deterministic(2)",
     ]);
+    let more = if more == ", slow_start = " { format!("{more}{}", slow_start(d)) } else { more.to_owned() };
     format!("{limits}{health}{empty}{more}")
+}
+
+/// A slow start; the windows of HAProxy's are whole seconds, and scenarios last about as long.
+fn slow_start(d: &mut Draws) -> &'static str {
+    d.choose(&[
+        "slow_start(30 * ms)",
+        "slow_start(30 * ms, aggression = 2, limits = True)",
+        "slow_start(300 * ms, limits = True)",
+        "slow_start(1 * s, like = \"haproxy\")",
+        "slow_start(60 * ms, like = \"nginx\")",
+        "slow_start(3 * s, like = \"envoy\", min_weight = 0.05)",
+    ])
+}
+
+/// The same without a slow start, which does nothing at policies that hash.
+pub(super) fn unramped(around: &str) -> String {
+    let Some((before, after)) = around.split_once(", slow_start = slow_start(") else {
+        return around.to_owned();
+    };
+    let (_, after) = after.split_once(')').expect("it ends");
+    format!("{before}{after}")
 }
 
 /// The same for policies that take no subset, and share no counts.
@@ -113,8 +135,7 @@ fn core_node(d: &mut Draws, a: &str, b: &str) -> String {
             let policy = d.choose(&["lb.ring_hash", "lb.maglev"]);
             let bound = d.choose(&["", ", bound = 1.25"]);
             let around = fitting(policy, &around);
-            format!("{policy}([{a}, {b}], key = key.header(\"x-user\"){bound}{around})")
-                .replace(", slow_start = slow_start(30 * ms)", "")
+            unramped(&format!("{policy}([{a}, {b}], key = key.header(\"x-user\"){bound}{around})"))
         }
         11 => {
             let cost = d.choose(&["", "", ", probe_cost = 1 * ms", ", probe_cost = 3 * ms, age = 20 * ms"]);

@@ -1,7 +1,7 @@
 //! Fleets that change: both engines in any topology, a fleet without changes against its pool, and shares that follow
 //! from arithmetic.
 
-use super::core::{around, fitting};
+use super::core::{around, fitting, unramped};
 use super::engine::{agree, node, seeds};
 use super::random::{Draws, traffic};
 use super::{options, plan, run_reference};
@@ -165,8 +165,7 @@ pub(super) fn file_of(seed: u64, finds: bool) -> String {
         let mut around = around(&mut d, "x");
         around = fitting(policy, &around).to_owned();
         if policy.contains("ring") || policy.contains("maglev") {
-            around =
-                around.replace(", slow_start = slow_start(30 * ms)", "") + ", key = key.header(\"x-user\")";
+            around = unramped(&around) + ", key = key.header(\"x-user\")";
         }
         let targets = d.choose(&["f", "[f, g]", "[x, f]", "[weight(2, f), x, g]", "f + [x]"]);
         text += &format!("b{i} = {policy}({targets}{around})\n");

@@ -1,6 +1,6 @@
 //! Several loops of a `listen`: process-wide state of a balancer is counted once, in both engines.
 
-use super::core::{around, fitting, undivided};
+use super::core::{around, fitting, undivided, unramped};
 use super::engine::{agree, node};
 use super::random::{Draws, traffic};
 use super::{options, plan};
@@ -64,7 +64,7 @@ impl LoopState {
             _ => undivided(&around).to_owned(),
         };
         if policy.contains("hash") {
-            around = around.replace(", slow_start = slow_start(30 * ms)", "");
+            around = unramped(&around);
             around += ", key = key.header(\"x-user\"), bound = 1.25";
         }
         match self {
