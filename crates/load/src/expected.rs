@@ -17,10 +17,11 @@ const TAIL: f64 = 0.05;
 enum Obstacle {
     Unseen,
     Unbounded,
+    WorstPart,
 }
 
 impl Obstacle {
-    const ALL: [Obstacle; 2] = [Obstacle::Unseen, Obstacle::Unbounded];
+    const ALL: [Obstacle; 3] = [Obstacle::Unseen, Obstacle::Unbounded, Obstacle::WorstPart];
 
     fn words(self) -> &'static str {
         match self {
@@ -28,6 +29,7 @@ impl Obstacle {
             Obstacle::Unbounded => {
                 "one run has no interval for a mean; a quantile, such as p50 or p99, can be judged"
             }
+            Obstacle::WorstPart => "one run has no interval for its worst part",
         }
     }
 }
@@ -87,12 +89,16 @@ fn measured(metric: Metric, outcome: &Outcome) -> Result<Estimate, Obstacle> {
         Metric::OkP95 => quantile(of_ok, 2),
         Metric::OkP99 => quantile(of_ok, 3),
         Metric::OkP999 => quantile(of_ok, 4),
+        Metric::PeakP50 | Metric::PeakP95 | Metric::PeakP99 | Metric::PeakP999 | Metric::PeakMax => {
+            return Err(Obstacle::WorstPart);
+        }
         Metric::GoodputPerS
         | Metric::AttemptsPerRequest
         | Metric::Utilisation
         | Metric::WaitMs
         | Metric::Connections
-        | Metric::OpenedPerS => return Err(Obstacle::Unseen),
+        | Metric::OpenedPerS
+        | Metric::Regained => return Err(Obstacle::Unseen),
     })
 }
 

@@ -113,6 +113,18 @@ pub enum Metric {
     Connections,
     /// The same: openings per second.
     OpenedPerS,
+    /// The greatest median of a part of the result over time, ms.
+    PeakP50,
+    /// 95 %.
+    PeakP95,
+    /// 99 %.
+    PeakP99,
+    /// 99.9 %.
+    PeakP999,
+    /// The greatest latency of all.
+    PeakMax,
+    /// How long after it runs (anew) a node has its share of the requests again, ms.
+    Regained,
 }
 
 impl Metric {
@@ -136,10 +148,19 @@ impl Metric {
     ];
 
     /// The metrics of a node.
-    pub const OF_NODES: [Metric; 2] = [Metric::Utilisation, Metric::WaitMs];
+    pub const OF_NODES: [Metric; 3] = [Metric::Utilisation, Metric::WaitMs, Metric::Regained];
 
     /// Those of requests, or of a server or listener.
     pub const OF_CONNECTIONS: [Metric; 2] = [Metric::Connections, Metric::OpenedPerS];
+
+    /// Those of the requests of single parts of the result over time.
+    pub const OF_PARTS: [Metric; 5] =
+        [Metric::PeakP50, Metric::PeakP95, Metric::PeakP99, Metric::PeakP999, Metric::PeakMax];
+
+    /// Whether it is known only where a scenario's result is told over time.
+    pub fn needs_parts(self) -> bool {
+        self == Metric::Regained || Metric::OF_PARTS.contains(&self)
+    }
 
     /// Its form in the language.
     pub fn name(self) -> &'static str {
@@ -164,6 +185,12 @@ impl Metric {
             Metric::WaitMs => "wait_ms",
             Metric::Connections => "connections",
             Metric::OpenedPerS => "opened_per_s",
+            Metric::PeakP50 => "peak_p50",
+            Metric::PeakP95 => "peak_p95",
+            Metric::PeakP99 => "peak_p99",
+            Metric::PeakP999 => "peak_p999",
+            Metric::PeakMax => "peak_max",
+            Metric::Regained => "regained",
         }
     }
 

@@ -132,6 +132,9 @@ fn hash_point(point: &Point, sink: &mut Sink) {
         if let Some(recorded) = &s.recorded {
             sink.put(recorded);
         }
+        if let Some(every_ns) = s.every_ns {
+            sink.put(&("every", every_ns));
+        }
         for change in &s.events {
             sink.put(&Change { span: String::new(), ..change.clone() });
         }

@@ -28,6 +28,7 @@ pub mod loops;
 mod matching;
 pub mod named_files;
 mod offered;
+pub mod over_time;
 pub mod path;
 mod plan_json;
 pub mod processes;

@@ -1,15 +1,16 @@
 //! The JSON `weir.sim/1` of `docs/spec/language.md#sim-json`: keys always present and in one order, numbers unrounded,
 //! `null` for what is not known.
 
-use crate::explained;
 use crate::number::duration;
+use crate::{explained, over_time};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::ser::Formatter;
 use std::io::{self, Write};
 use weir_plan::Value;
 use weir_policy::Kind;
 use weir_sim::{
-    CLOSED, Connections, ExpectationResult, NodeResult, ReplicationValues, Results, ScenarioResult,
+    CLOSED, Connections, ExpectationResult, FIGURES, NodeResult, OverTime, PEAKS, ReplicationValues, Results,
+    ScenarioResult,
 };
 use weir_stats::{Estimate, Latency};
 
@@ -93,11 +94,24 @@ object!(Scenario(Listing<'a, ScenarioResult>), s, {
     "warnings": s.it.warnings,
 } if s.it.finished.is_some() => {
     "replications": s.it.finished
+} if s.it.over_time.is_some() => {
+    "over_time": s.it.over_time.as_ref().map(|of| over_time::Json { of, peaks: Peaks(s, of) })
 } if s.it.explained.is_some() => {
     "explained": s.it.explained.as_ref().map(|e| explained::Quantiles(&e.typical))
 } if s.it.explained.is_some() => {
     "series": s.it.explained.as_ref().map(|e| explained::OverTime(&e.series))
 });
+
+/// The greatest latencies of a part.
+struct Peaks<'a>(&'a Listing<'a, ScenarioResult>, &'a OverTime);
+
+impl Serialize for Peaks<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Peaks(s, of) = self;
+        let all = FIGURES.iter().zip(PEAKS).zip(&of.peak);
+        serializer.collect_map(all.map(|((name, path), e)| (name, s.e(e, path))))
+    }
+}
 
 impl<'a> Listing<'a, ScenarioResult> {
     fn e(&self, e: &'a Estimate, path: &str) -> E<'a> {

@@ -22,6 +22,7 @@ mod load;
 mod load_page;
 mod number;
 mod offered;
+mod over_time;
 mod page;
 mod parquet;
 mod saved;

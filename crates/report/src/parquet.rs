@@ -1,7 +1,7 @@
 //! Parquet: the rows and columns of the CSV (`csv.rs`), typed. An unknown value is null; a parameter is a number if all
 //! its values are, otherwise the text that follows `-p`.
 
-use crate::entry;
+use crate::{entry, over_time};
 use ::parquet::basic::{LogicalType, Repetition, Type as Physical};
 use ::parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use ::parquet::errors::Result;
@@ -11,7 +11,8 @@ use ::parquet::schema::types::{Type, TypePtr};
 use std::io::{self, Write};
 use std::sync::Arc;
 use weir_plan::Value;
-use weir_sim::Results;
+use weir_sim::{NodeResult, Results, ScenarioResult};
+use weir_stats::Estimate;
 
 /// The values of a column, row by row.
 enum Values {
@@ -77,14 +78,50 @@ impl Column {
     }
 }
 
-fn columns(results: &Results) -> Vec<Column> {
+/// A row of the table.
+struct Row<'a> {
+    of: &'a ScenarioResult,
+    /// The node that it is about, or the member.
+    node: Option<&'a NodeResult>,
+    name: Option<String>,
+    metric: String,
+    part_s: Option<f64>,
+    value: Estimate,
+}
+
+fn rows(results: &Results) -> Vec<Row<'_>> {
     let mut rows = Vec::new();
-    for s in &results.scenarios {
-        rows.extend(entry::metrics(s).into_iter().map(|(metric, e)| (s, None, metric, e)));
-        for n in &s.nodes {
-            rows.extend(entry::node_metrics(n).into_iter().map(|(metric, e)| (s, Some(n), metric, e)));
+    for of in &results.scenarios {
+        let own = entry::metrics(of).into_iter();
+        rows.extend(own.map(|(metric, value)| Row {
+            of,
+            node: None,
+            name: None,
+            metric,
+            part_s: None,
+            value,
+        }));
+        rows.extend(over_time::rows(of).into_iter().map(|row| {
+            let over_time::Row { node: name, metric, part_s, value } = row;
+            let name = name.filter(|name| !name.is_empty());
+            Row { of, node: None, name, metric, part_s, value }
+        }));
+        for n in &of.nodes {
+            rows.extend(entry::node_metrics(n).into_iter().map(|(metric, value)| Row {
+                of,
+                node: Some(n),
+                name: Some(n.name.clone()),
+                metric,
+                part_s: None,
+                value,
+            }));
         }
     }
+    rows
+}
+
+fn columns(results: &Results) -> Vec<Column> {
+    let rows = rows(results);
     let text =
         |name: &str, all: Vec<Option<String>>| Column { name: name.to_owned(), values: Values::Text(all) };
     let whole =
@@ -92,21 +129,26 @@ fn columns(results: &Results) -> Vec<Column> {
     let real =
         |name: &str, all: Vec<Option<f64>>| Column { name: name.to_owned(), values: Values::Real(all) };
     let finite = |x: Option<f64>| x.filter(|x| x.is_finite());
-    let mut all = vec![text("scenario", rows.iter().map(|r| Some(r.0.name.clone())).collect())];
+    let mut all = vec![text("scenario", rows.iter().map(|r| Some(r.of.name.clone())).collect())];
     for name in entry::params(results) {
-        let of = rows.iter().map(|r| entry::param(r.0, name));
+        let of = rows.iter().map(|r| entry::param(r.of, name));
         all.push(Column { name: format!("param.{name}"), values: typed(&of.collect::<Vec<_>>()) });
     }
     all.extend([
-        text("node", rows.iter().map(|r| Some(r.1?.name.clone())).collect()),
-        text("place", rows.iter().map(|r| Some(r.1?.place.clone())).collect()),
-        text("kind", rows.iter().map(|r| Some(r.1?.kind.clone())).collect()),
-        whole("count", rows.iter().map(|r| i64::try_from(r.1?.count).ok()).collect()),
-        text("metric", rows.iter().map(|r| Some(r.2.clone())).collect()),
-        real("value", rows.iter().map(|r| finite(r.3.value)).collect()),
-        real("low", rows.iter().map(|r| finite(r.3.low)).collect()),
-        real("high", rows.iter().map(|r| finite(r.3.high)).collect()),
-        whole("replications", rows.iter().map(|r| Some(entry::replications(r.0, results).into())).collect()),
+        text("node", rows.iter().map(|r| r.name.clone()).collect()),
+        text("place", rows.iter().map(|r| Some(r.node?.place.clone())).collect()),
+        text("kind", rows.iter().map(|r| Some(r.node?.kind.clone())).collect()),
+        whole("count", rows.iter().map(|r| i64::try_from(r.node?.count).ok()).collect()),
+        text("metric", rows.iter().map(|r| Some(r.metric.clone())).collect()),
+    ]);
+    if results.scenarios.iter().any(|s| s.over_time.is_some()) {
+        all.push(real("part_s", rows.iter().map(|r| r.part_s).collect()));
+    }
+    all.extend([
+        real("value", rows.iter().map(|r| finite(r.value.value)).collect()),
+        real("low", rows.iter().map(|r| finite(r.value.low)).collect()),
+        real("high", rows.iter().map(|r| finite(r.value.high)).collect()),
+        whole("replications", rows.iter().map(|r| Some(entry::replications(r.of, results).into())).collect()),
         // A seed may be too large for a signed number.
         text("seed", vec![Some(results.seed.to_string()); rows.len()]),
         text("plan", vec![Some(results.plan.clone()); rows.len()]),

@@ -3,7 +3,7 @@
 use crate::column::Column;
 use crate::number::{self, count, with_interval};
 use crate::table::{Side, Table};
-use crate::{comparison, connections, entry, expected, explained, sites, wrap};
+use crate::{comparison, connections, entry, expected, explained, over_time, sites, wrap};
 use std::io::{self, Write};
 use weir_sim::{Results, ScenarioResult};
 use weir_stats::{Estimate, Latency};
@@ -107,16 +107,16 @@ pub(crate) fn interrupted(results: &Results) -> String {
     if partial.is_empty() { "interrupted".to_owned() } else { format!("interrupted {}", partial.join(", ")) }
 }
 
-/// What typical requests consist of, where nothing else is shown of each scenario.
+/// The worst part of a run and what typical requests consist of, where nothing else is shown of each scenario.
 fn explanations(
     scenarios: &[ScenarioResult],
     swept: &[&str],
     width: usize,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    for s in scenarios.iter().filter(|s| s.explained.is_some()) {
+    for s in scenarios.iter().filter(|s| s.explained.is_some() || s.over_time.is_some()) {
         writeln!(out, "{}", entry::label(s, swept))?;
-        for line in explanation(s, width) {
+        for line in over_time::worst(s).into_iter().chain(explanation(s, width)) {
             write!(out, "{}", wrap::indented(&wrap::wrapped_to(&line, width - 2)))?;
         }
         writeln!(out)?;
@@ -177,6 +177,7 @@ pub(crate) fn summary(s: &ScenarioResult, results: &Results, width: usize) -> Ve
         with_interval(&s.goodput_per_s),
         with_interval(&s.attempts_per_request)
     ));
+    lines.extend(over_time::worst(s));
     lines.extend(explanation(s, width));
     lines
 }

@@ -23,6 +23,7 @@ pub use record::{
     QueueOverTime, Selection, Series, Stage, SubsetsOverTime, TimePart, Typical, UpOverTime,
 };
 pub use results::connections::{CLOSED, Connections};
+pub use results::over_time::{Act, FIGURES, OthersOverTime, OverTime, PEAKS, Regained, WatchedOverTime};
 pub use results::precision::Precision;
 pub use results::rerun::{RecordOptions, Recording, record};
 pub use results::result::{

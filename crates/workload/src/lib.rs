@@ -4,6 +4,7 @@
 
 mod drawn;
 mod kinds;
+pub mod parts;
 mod places;
 mod requests;
 mod sending;

@@ -17,11 +17,15 @@ pub struct Load {
     pub thinking: Option<Thinking>,
     /// The end of sending, ns.
     pub until_ns: u64,
+    /// The number of requests that ends it before.
+    pub limit: Option<u64>,
     /// Whether all requests count.
     pub all: bool,
     /// Whether the requests count that arrive after the run has settled, which is known at its end; until then the
     /// window is the middle one.
     pub auto: bool,
+    /// Whether the requests count that arrive between two instants, whenever the run ends.
+    pub is_fixed: bool,
     /// The requests that count.
     pub window: Window,
     /// The limit of goodput, ns.
@@ -63,6 +67,9 @@ impl Load {
     /// The window of the actual run, if it differs from the planned one: if requests ran out before the time did, the
     /// time until the last arrival; if no arrival was within, the requests that there were. `None`: unchanged.
     pub fn window_that_was(&self, arrived: u64, last_ns: u64, selected: u64) -> Option<Window> {
+        if self.is_fixed {
+            return None;
+        }
         if let Window::Requests(from, to) = self.window {
             // From where the scenario settles, of a closed loop, to an end that was not known.
             return (self.auto && arrived < to).then(|| Window::Requests(from.min(arrived), arrived));
@@ -76,10 +83,17 @@ impl Load {
         }
     }
 
+    /// When arrivals end, of which there were so many, the last one then: at the end of sending, unless a number of requests
+    /// ended it before, ns.
+    pub fn end_ns(&self, arrived: u64, last_ns: u64) -> u64 {
+        let is_full = self.limit.is_some_and(|limit| arrived >= limit);
+        if is_full || self.until_ns == u64::MAX { last_ns } else { self.until_ns }
+    }
+
     /// The number of requests, and the number that counts; `None`: unknown in advance.
     pub fn expected(&self) -> (Option<u64>, Option<u64>) {
         match (self.thinking.is_some(), self.window) {
-            (false, Window::Requests(from, to)) => (Some(self.requests), Some(to - from)),
+            (false, Window::Requests(from, to)) => (Some(self.requests), Some(to.saturating_sub(from))),
             _ => (None, None),
         }
     }
@@ -115,8 +129,19 @@ pub fn load_unless(scenario: &Scenario, requests: Option<u64>, key: Key, stop: &
         _ => arrivals.count_unless(duration_ns, requests, || stop.load(Ordering::Relaxed))?,
     };
     let all = scenario.window == WindowKind::All;
-    let window = match (duration_ns, &thinking) {
-        (Some(ns), Some(_)) => Window::of_time(ns, all),
+    let window = match (scenario.window, duration_ns, &thinking) {
+        (WindowKind::Between(from_ns, to_ns), _, Some(_)) => Window::Times(from_ns, to_ns - 1),
+        (WindowKind::Between(from_ns, to_ns), ..) => {
+            // Arrivals before an instant are those up to the nanosecond before it.
+            let before = |ns: u64| match ns.checked_sub(1) {
+                None => Some(0),
+                Some(last_ns) => {
+                    arrivals.count_unless(Some(last_ns), Some(counted), || stop.load(Ordering::Relaxed))
+                }
+            };
+            Window::Requests(before(from_ns)?, before(to_ns)?)
+        }
+        (_, Some(ns), Some(_)) => Window::of_time(ns, all),
         _ => Window::of_requests(counted, all),
     };
     Some(Load {
@@ -124,8 +149,10 @@ pub fn load_unless(scenario: &Scenario, requests: Option<u64>, key: Key, stop: &
         requests: counted,
         thinking,
         until_ns: duration_ns.unwrap_or(u64::MAX),
+        limit: requests,
         all,
         auto: scenario.window == WindowKind::Auto,
+        is_fixed: matches!(scenario.window, WindowKind::Between(..)),
         window,
         deadline_ns: scenario.deadline_ns,
         patience_ns: scenario.patience_ns,

@@ -64,6 +64,10 @@ pub struct Scenario {
     pub duration_ns: Option<u64>,
     /// Which of them count.
     pub window: Window,
+    /// The length of the parts in which the result over time is told, ns; `None`: it is not. 10 ms or more, and not more
+    /// than [`MOST_PARTS`](crate::over_time::MOST_PARTS) parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every_ns: Option<u64>,
     /// The latency up to which a success counts as goodput, ns.
     pub deadline_ns: u64,
     /// When clients leave (`cancelled`), ns after their request began; `None`: never.
@@ -86,4 +90,6 @@ pub enum Window {
     Auto,
     /// All.
     All,
+    /// Those that arrive from one instant on and before another, ns from the start of the run; the first is the earlier.
+    Between(u64, u64),
 }

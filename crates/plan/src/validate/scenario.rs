@@ -3,8 +3,9 @@
 use super::asked;
 use super::spec::{dist, duration, optional};
 use crate::fleets::check::changes;
+use crate::over_time::{self, Unfit};
 use crate::ranges;
-use crate::{Condition, Expectation, Metric, Point};
+use crate::{Condition, Expectation, Metric, Point, Window};
 use std::collections::HashSet;
 use weir_model::Traffic;
 
@@ -30,6 +31,14 @@ pub(super) fn check(p: &Point) -> Result<(), String> {
                 return wrong(field, why);
             }
         }
+        if let Window::Between(from_ns, to_ns) = s.window
+            && from_ns >= to_ns
+        {
+            return wrong("window", "must end after it begins".to_owned());
+        }
+        if let Err(Unfit { why, .. }) = over_time::fits(s) {
+            return wrong("every_ns", why);
+        }
         if s.deadline_ns == 0 {
             return wrong("deadline_ns", "must be above 0".to_owned());
         }
@@ -50,10 +59,10 @@ pub(super) fn check(p: &Point) -> Result<(), String> {
             return wrong(&format!("events[{change}]"), why);
         }
     }
-    p.expectations
-        .iter()
-        .enumerate()
-        .try_for_each(|(i, e)| expectation(e, &names).map_err(|why| format!("expectations[{i}]: {why}")))
+    p.expectations.iter().enumerate().try_for_each(|(i, e)| {
+        let known = expectation(e, &names).and_then(|()| parts(p, e));
+        known.map_err(|why| format!("expectations[{i}]: {why}"))
+    })
 }
 
 fn expectation(e: &Expectation, scenarios: &HashSet<&str>) -> Result<(), String> {
@@ -74,6 +83,15 @@ fn expectation(e: &Expectation, scenarios: &HashSet<&str>) -> Result<(), String>
             if e.node.is_some() { "of a node" } else { "of requests" }
         )),
         None => Ok(()),
+    }
+}
+
+/// Whether what an expectation asks about single parts of a run can be known.
+fn parts(p: &Point, e: &Expectation) -> Result<(), String> {
+    let is_told = p.scenarios.iter().any(|s| s.name == e.scenario && s.every_ns.is_some());
+    match e.conditions.iter().find(|c| c.metric.needs_parts()) {
+        Some(c) if !is_told => Err(format!("`{c}` needs a scenario with `every_ns`")),
+        _ => Ok(()),
     }
 }
 

@@ -82,6 +82,7 @@ fn window(scenario: &Scenario, first_ns: u64, last_ns: u64) -> (u64, u64) {
     match scenario.window {
         Window::Middle => (first_ns + quarter, last_ns - quarter),
         Window::Auto | Window::All => (0, last_ns),
+        Window::Between(from_ns, to_ns) => (from_ns, to_ns - 1),
     }
 }
 

@@ -10,6 +10,7 @@ mod histograms;
 mod marks;
 mod outcomes;
 mod over_time;
+mod parts;
 mod places;
 mod shown;
 mod summary;
@@ -55,6 +56,7 @@ pub(crate) fn write(
     if let Some(contest) = &contest {
         baseline::write(contest, &shown, out)?;
     }
+    parts::write(results, &shown, out)?;
     over_time::write(results, &shown, &places, out)?;
     sweep::write(results, out)?;
     curves::write(results, &shown, out)?;

@@ -1,7 +1,7 @@
 //! The sums of a replication that accumulate while it runs, and that its self-checks compare.
 
+use crate::account::aside::Aside;
 use crate::account::entries::Entries;
-use crate::account::settle::Series;
 use crate::code::changes::Attendance;
 use crate::code::{Code, MemberId, StageId};
 use crate::state::connections::ConnectionTotals;
@@ -10,6 +10,7 @@ use crate::state::meter::Gauge;
 use crate::state::meter::Snapshot;
 use weir_policy::{Kind, Outcome};
 use weir_stats::Histogram;
+use weir_workload::parts::Slices;
 
 /// The fewest ends that are kept before those that have passed are counted.
 const FEW: usize = 1 << 12;
@@ -140,8 +141,8 @@ pub(crate) struct Ledger {
     pub repeats: Vec<u64>,
     /// By part, then kind.
     pub stage_errors: Vec<u64>,
-    /// Latencies by batch of arrivals, in runs that look for where the replication has settled.
-    pub series: Option<Box<Series>>,
+    /// What few runs count beside all this.
+    pub aside: Option<Box<Aside>>,
     /// Integrals at the window's first and last arrival, and when these were.
     pub marks: [Snapshot; 2],
     pub marked_ns: [u64; 2],
@@ -188,7 +189,9 @@ impl Ledger {
             cuts: vec![0; code.cut_count as usize],
             repeats: vec![0; code.repeat_count as usize],
             stage_errors: Vec::new(),
-            series: None,
+            aside: code
+                .every_ns
+                .map(|every_ns| Box::new(Aside { slices: Some(Slices::new(every_ns)), ..Aside::default() })),
             marks: [Snapshot::default(), Snapshot::default()],
             marked_ns: [0; 2],
             is_marked_late: false,

@@ -11,6 +11,8 @@ pub(crate) enum Cut {
     StandsStill,
     /// One request has more branches at once than can be put in order.
     TooManyBranches,
+    /// The run has more parts than a result over time may have.
+    TooManyParts,
     /// More than [`MOST_AT_ONCE`] were in flight.
     TooMany,
 }

@@ -21,6 +21,7 @@ pub(crate) mod probe_ways;
 pub(crate) mod request_kinds;
 pub(crate) mod revisits;
 mod sites;
+pub(crate) mod watch;
 
 use changes::ChangeTables;
 use connections::ConnectionTables;
@@ -35,6 +36,7 @@ pub(crate) use sites::{
     CallSite, DrawSite, FaultSite, FlakySite, GroupSite, Groups, HedgeSite, HopSite, Instance, KnownWork,
     LbSite, LimitSite, LossSite, LossySite, QueueSite, RateSite, RetrySite, ShareSite, WaitSite, WarmupSite,
 };
+use watch::WatchTables;
 use weir_policy::config::{Budget, Rate};
 
 /// A member of a block, and where its code begins.
@@ -159,6 +161,8 @@ pub(crate) struct Code {
     /// Whether a request can be cut off anywhere, or waits between attempts.
     pub cuts: bool,
     pub patience_ns: Option<u64>,
+    /// The length of the parts in which the run is told over time, ns; `None`: it is not.
+    pub every_ns: Option<u64>,
     /// Whether all requests are taken as GET because the traffic does not give a method.
     pub takes_as_get: bool,
     /// Counters of visits that a request needs.
@@ -190,6 +194,8 @@ pub(crate) struct Code {
     pub lines: LineTables,
     /// The changes of fleets during a run.
     pub changes: Option<Box<ChangeTables>>,
+    /// The members that these move, where the run is told over time.
+    pub watch: Option<Box<WatchTables>>,
     /// Connections to servers, where they are simulated.
     pub connections: Option<Box<ConnectionTables>>,
     /// Whether requests can be lost, or have branches that do not count: their time is noted with them, at the places

@@ -51,6 +51,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     layout.refuse_unbuilt()?;
     let mut code = layout.code(members);
     code.patience_ns = scenario.patience_ns;
+    code.every_ns = scenario.every_ns;
     code.takes_as_get = scenario.mix.is_empty();
     let shapes =
         Kinds::new(layout.point, scenario).ok_or("there are too many kinds of requests to simulate")?;

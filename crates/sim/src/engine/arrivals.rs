@@ -11,6 +11,11 @@ use crate::engine::Sabotage;
 impl Engine<'_> {
     #[cold]
     pub(crate) fn pass_marks(&mut self, now_ns: u64) {
+        self.pass_boundaries(now_ns);
+        if self.features.clients.are_users() {
+            self.core.mark = HORIZON_NS.min(self.core.boundary);
+            return;
+        }
         while self.core.passed < 2 && now_ns > self.core.source.window[self.core.passed] {
             let at = self.core.source.window[self.core.passed];
             self.keep_integrals(self.core.passed, at);
@@ -31,10 +36,13 @@ impl Engine<'_> {
         self.core.ledger.ends.mark(which, at);
     }
 
-    /// The next instant that the clock must stop at: one of the window, or the end of the time that is counted.
+    /// The next instant that the clock must stop at: one of the window, the end of a part of the run, or the end of the time
+    /// that is counted.
     #[inline(always)]
     pub(super) fn next_mark(&self) -> u64 {
-        self.core.source.window.get(self.core.passed).map_or(HORIZON_NS, |at| HORIZON_NS.min(*at))
+        let window =
+            self.core.source.window.get(self.core.passed).map_or(HORIZON_NS, |at| HORIZON_NS.min(*at));
+        window.min(self.core.boundary)
     }
 
     /// Schedules the next arrival: where the path to the first step in turn is constant, for when the request gets

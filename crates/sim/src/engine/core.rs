@@ -54,6 +54,8 @@ pub(crate) struct Core<'a> {
     pub(super) passed: usize,
     /// The next of them, once known, or the end of the time that is counted.
     pub(super) mark: u64,
+    /// When the next part of the run ends at which something is counted; the end of time, if nothing is.
+    pub(super) boundary: u64,
     /// Time and order of the current event, and its class alone.
     pub(super) turn: (u64, u64),
     pub(super) class_key: u64,

@@ -9,6 +9,7 @@
 //! Only the engine and the features touch a running replication; `results` starts one and reads its ledger.
 
 mod arrivals;
+mod boundaries;
 mod cancellation;
 mod cold_ops;
 mod core;
@@ -23,6 +24,7 @@ use crate::code::SlotId;
 use crate::code::bounds::{Cut, HORIZON_NS, MOST_AT_ONCE};
 use crate::code::changes::{SeenTargets, at_start};
 use crate::code::order::{Class, Entry, order_key, ranked};
+use crate::state::boundaries::boundary_after;
 use crate::state::branches::Branches;
 use crate::state::changes::Changes;
 use crate::state::clients::Clients;
@@ -222,6 +224,7 @@ impl<'a> Engine<'a> {
             changes: Changes::new(code, key),
             alone: 0,
         };
+        let first_boundary = boundary_after(code, &load, 0);
         let core = Core {
             code,
             source: Source::new(load),
@@ -244,7 +247,8 @@ impl<'a> Engine<'a> {
             issued: 0,
             half: from + (to - from) / 2,
             passed: 0,
-            mark: HORIZON_NS,
+            mark: HORIZON_NS.min(first_boundary),
+            boundary: first_boundary,
             turn: (0, 0),
             class_key: 0,
             over: false,
@@ -340,6 +344,7 @@ impl<'a> Engine<'a> {
             return Err(Cut::TooLong);
         }
         let loses = self.core.code.loses && !self.core.states.is_empty();
+        self.finish_boundaries();
         if let Some(of) = self.features.connections.as_deref_mut() {
             of.end_run();
         }
@@ -409,6 +414,8 @@ impl<'a> Engine<'a> {
         self.core.ledger.outages = plain + self.features.lines.outages(&self.core.code.lines.lines);
         self.core.ledger.ejections = self.features.guards.ejections();
         self.core.ledger.attendance = std::mem::take(&mut self.features.changes.attendance);
+        let acts = &mut self.features.changes.acts;
+        self.core.ledger.aside.iter_mut().for_each(|aside| aside.take_acts(acts));
         let (at_balancers, in_queues) = (self.left_at_balancers(), self.left_in_queues());
         let on_connections = self.features.connections.as_deref().map_or(0, |of| of.pools.requests());
         let left = Remainder { at_balancers, in_queues, on_connections, on_the_way: self.core.states.live() };

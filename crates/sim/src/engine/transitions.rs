@@ -311,9 +311,9 @@ impl Engine<'_> {
         if state.selected() {
             let second_half = state.ordinal >= self.core.half;
             ledger.record(latency, state.outcome(), time, second_half);
-            if let Some(series) = &mut ledger.series {
-                series.record(state.ordinal, latency);
-            }
+        }
+        if let Some(aside) = &mut ledger.aside {
+            aside.end((state.ordinal, state.selected()), state.arrived, latency, state.outcome());
         }
         if self.core.code.cuts {
             if self.features.clients.are_users() {

@@ -100,7 +100,13 @@ impl Engine<'_> {
     /// Ends the rest of the window with the run; `loses`: with the last step of requests that are lost.
     pub(crate) fn finish_marks(&mut self, now_ns: u64, loses: bool) {
         if !self.features.clients.are_users() {
-            return self.pass_marks(u64::MAX);
+            self.pass_marks(u64::MAX);
+            // Of a window in which nothing arrived no instant is known.
+            while self.core.marks_passed() < 2 {
+                self.keep_integrals(self.core.marks_passed(), now_ns);
+                self.core.pass_mark();
+            }
+            return;
         }
         let has_checks = self.core.code().guards.sites.iter().any(|site| site.check_timeout_ns > 0);
         while self.core.marks_passed() < 2 {

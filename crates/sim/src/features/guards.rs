@@ -88,6 +88,7 @@ impl Engine<'_> {
             ticket.met = busy.entered();
         }
         self.features.details.slots[slot.index()].load = None;
+        self.goes_to_member(index, &ticket);
         self.step_to(slot, to, ticket);
         if self.features.work_left.is_kept() {
             self.bring_work(slot, to);
@@ -304,6 +305,22 @@ impl Engine<'_> {
             self.watch(index, now_ns);
         }
         self.admit(index, now_ns);
+    }
+
+    /// A request is sent to a target, which may be a member that a change moves.
+    #[inline]
+    fn goes_to_member(&mut self, index: u32, ticket: &Ticket) {
+        let code = self.core.code();
+        if code.watch.is_none() {
+            return;
+        }
+        let (first, _) = self.features.guards.place(index);
+        let guard = self.features.guards.of.get(first).and_then(Option::as_deref);
+        if let Some(place) =
+            guard.filter(|guard| guard.seen.is_some()).map(|guard| guard.place(ticket.target))
+        {
+            self.features.changes.sends_to(code, first as u32, place, ticket.at_ns);
+        }
     }
 
     /// A request has left a target, which may be a member that is listed no more.

@@ -204,5 +204,6 @@ impl Engine<'_> {
         ledger.latency_sum = ledger.latency_sum.wrapping_add(now_ns - state.arrived);
         ledger.step(now_ns, false);
         ledger.errors[Kind::Lost as usize] += u64::from(state.selected());
+        ledger.aside.iter_mut().for_each(|aside| aside.lose(state.arrived));
     }
 }

@@ -162,6 +162,10 @@ impl Reference<'_> {
         };
         self.branches.push_frame(slot, frame);
         self.branches.slots[slot.index()].load = None;
+        let balancer = &self.balancers[index as usize];
+        if balancer.seen.is_some() {
+            self.changes.sends_to(self.code, index, balancer.place(ticket.target), self.now_ns);
+        }
         if let Some(recorder) = &mut self.branches.recorder {
             let balancer = &self.balancers[index as usize];
             // Recorded by its place in the list, as names are.

@@ -61,6 +61,11 @@ impl Clients {
         !self.over && (self.thinking.is_none() || self.thinkers > 0)
     }
 
+    /// The traffic.
+    pub fn load(&self) -> &Load {
+        &self.source.load
+    }
+
     pub fn window_ns(&self) -> u64 {
         self.first_last.map_or(0, |(first, last)| last - first)
     }
@@ -227,6 +232,9 @@ impl Reference<'_> {
         ledger.ends.add(self.now_ns, is_good, self.now_ns);
         if branch.selected {
             ledger.record(latency, branch.outcome, self.now_ns, branch.second_half);
+        }
+        if let Some(aside) = &mut ledger.aside {
+            aside.end((0, false), branch.arrived, latency, branch.outcome);
         }
         if user != NONE {
             self.at_once += u64::from(latency == 0);

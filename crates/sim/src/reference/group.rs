@@ -152,5 +152,6 @@ impl Reference<'_> {
         if branch.selected {
             ledger.errors[Kind::Lost as usize] += 1;
         }
+        ledger.aside.iter_mut().for_each(|aside| aside.lose(branch.arrived));
     }
 }

@@ -1,10 +1,12 @@
 //! The expectations of a file about a scenario, and whether they hold: the whole interval must meet the condition.
 
 use crate::code::StageId;
+use crate::code::watch::WatchedSite;
 use crate::results::replicate::Program;
 use crate::results::result::{ExpectationResult, ScenarioResult};
 use crate::results::rows::{Row, RowKind};
 use crate::results::summary::Replication;
+use crate::results::watch;
 use weir_plan::{Condition, Metric, Point, Scenario};
 use weir_stats::{Estimate, clopper_pearson};
 
@@ -40,6 +42,10 @@ pub(crate) fn judged(
                         program.expected.iter().filter(|of| of.name == *node && of.what == RowKind::Held);
                     let rows: Vec<usize> = rows.map(|of| of.row).collect();
                     Estimate::new(runs.iter().map(|r| held(&rows, r, metric)))
+                }
+                (Metric::Regained, Some(node)) => {
+                    let sites = beginners(program, node, runs);
+                    Estimate::new(runs.iter().map(|r| regained_ms(&sites, r)))
                 }
                 (metric, _) => result.estimate(metric),
             };
@@ -98,6 +104,20 @@ fn at_rows(program: &Program, rows: &[(usize, &Row, bool)], r: &Replication, met
 fn held(rows: &[usize], r: &Replication, metric: Metric) -> Option<f64> {
     let of = |row: &usize| r.connections(*row, metric == Metric::OpenedPerS);
     rows.iter().map(of).sum()
+}
+
+/// The watched members that are called so and that begin to run during the first replication.
+fn beginners(program: &Program, node: &str, runs: &[Replication]) -> Vec<usize> {
+    let sites = program.code.watch.as_deref().map_or(&[][..], |tables| &tables.sites);
+    let acts = runs.first().and_then(|r| r.parts.as_ref()).map_or(&[][..], |parts| &parts.acts);
+    let begins = |site: &WatchedSite| site.names.contains(node) && watch::begins(site.member, acts);
+    (0..sites.len()).filter(|at| begins(&sites[*at])).collect()
+}
+
+/// How long after it runs (anew) the last of these members has its share again, ms; `None` if one of them never has.
+fn regained_ms(sites: &[usize], r: &Replication) -> Option<f64> {
+    let all: Option<Vec<f64>> = sites.iter().map(|site| r.regained_s(*site)).collect();
+    all?.into_iter().reduce(f64::max).map(|s| s * 1e3)
 }
 
 fn slots(program: &Program, row: &Row) -> f64 {

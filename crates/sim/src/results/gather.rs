@@ -3,6 +3,7 @@
 
 use crate::results::job::Job;
 use crate::results::latency::Pooled;
+use crate::results::over_time::PooledSlices;
 use crate::results::replicate::{Summary, Unfinished, replicate};
 use crate::results::run::{Error, Options};
 use crate::results::settling::settle;
@@ -27,6 +28,8 @@ pub(crate) struct Run<'a> {
 pub(crate) struct JobReplications {
     pub runs: Vec<Replication>,
     pub pooled: Pooled,
+    /// The parts of the run, where the scenario is told over time.
+    pub slices: Option<PooledSlices>,
     /// Why there are none: the scenario is overloaded beyond what can be simulated.
     pub overload: Option<String>,
 }
@@ -55,8 +58,9 @@ struct Coming {
     /// How many there are before the first that is missing, and their latencies.
     first: usize,
     pooled: Pooled,
-    /// The latencies of those behind it: about as many as there are threads.
-    early: BTreeMap<usize, [Histogram; 2]>,
+    slices: Option<PooledSlices>,
+    /// The latencies and the parts of those behind it: about as many as there are threads.
+    early: BTreeMap<usize, ([Histogram; 2], Option<PooledSlices>)>,
     /// The first replication that is overloaded, and why.
     overload: Option<(usize, String)>,
 }
@@ -67,9 +71,10 @@ impl Coming {
         match done {
             Replicated::Summary(done) => {
                 self.runs[index] = Some(done.run);
-                self.early.insert(index, [done.ok, done.failed]);
-                while let Some([ok, failed]) = self.early.remove(&self.first) {
+                self.early.insert(index, ([done.ok, done.failed], done.slices));
+                while let Some(([ok, failed], slices)) = self.early.remove(&self.first) {
                     self.pooled.add(ok, failed);
+                    slices.into_iter().for_each(|slices| slices.join_to(&mut self.slices));
                     self.first += 1;
                 }
             }
@@ -84,6 +89,7 @@ impl Coming {
             None => JobReplications {
                 runs: std::mem::take(&mut self.runs).into_iter().flatten().collect(),
                 pooled: std::mem::take(&mut self.pooled),
+                slices: self.slices.take(),
                 overload: None,
             },
         })
@@ -99,6 +105,7 @@ impl Coming {
             None => Some(JobReplications {
                 runs: self.runs.drain(..self.first).flatten().collect(),
                 pooled: std::mem::take(&mut self.pooled),
+                slices: self.slices.take(),
                 overload: None,
             }),
         }
@@ -149,6 +156,7 @@ impl Run<'_> {
             missing: numbers.len(),
             first: 0,
             pooled: Pooled::default(),
+            slices: None,
             early: BTreeMap::new(),
             overload: None,
         };

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use weir_model::Traffic;
 use weir_plan::{Plan, Point, Scenario, Window};
+use weir_stats::Key;
 
 /// One scenario at one sweep point, with its code once a thread has compiled it.
 pub(crate) struct Job<'a> {
@@ -15,6 +16,8 @@ pub(crate) struct Job<'a> {
     pub requests: Option<u64>,
     /// How many times as many they are as the file says.
     pub stretch: u64,
+    /// The key of the run's first replication.
+    first: Key,
     /// While it is needed: that of a large topology takes tens of MiB.
     compiled: Mutex<Option<Arc<Program>>>,
     /// Where it settles; empty without `window="auto"`, and until that is known.
@@ -41,13 +44,13 @@ impl Job<'_> {
 
     /// Its code.
     pub fn program(&self, members: bool, fast: bool) -> Result<Arc<Program>, String> {
-        self.compiled_by(|| program(self.point, self.scenario, members, fast))
+        self.compiled_by(|| program(self.point, self.scenario, members, fast, self.first))
     }
 
     /// The same for the reference, which notes the request to which each time belongs.
     pub fn noted_program(&self) -> Result<Arc<Program>, String> {
         self.compiled_by(|| {
-            let mut program = program(self.point, self.scenario, false, false)?;
+            let mut program = program(self.point, self.scenario, false, false, self.first)?;
             program.tables.iter_mut().for_each(|tables| tables.notes = true);
             Ok(program)
         })
@@ -123,6 +126,7 @@ pub(crate) fn jobs<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<Job<'a>>
                 scenario,
                 requests,
                 stretch,
+                first: Key::new(options.seed).with(u64::from(options.first)),
                 compiled: Mutex::default(),
                 settled: OnceLock::new(),
             });

@@ -157,6 +157,7 @@ impl Sink for Rounds<'_> {
         let all = &mut self.all[job];
         all.runs.extend(more.runs);
         all.pooled.join(more.pooled);
+        more.slices.into_iter().for_each(|slices| slices.join_to(&mut all.slices));
         all.overload = all.overload.take().or(more.overload);
         self.results[job] = Some(finish(&self.run.jobs[job], self.run, self.wants.each, all)?);
         Ok(())

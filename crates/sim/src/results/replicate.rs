@@ -1,6 +1,8 @@
 //! Runs one replication of a scenario: the scenario is compiled once, run by an engine, and summed up.
 
+use crate::account::Aside;
 use crate::account::ledger::Ledger;
+use crate::account::members::MemberSlice;
 use crate::account::settle::Series;
 use crate::code::Code;
 use crate::code::bounds::{Cut, MOST_AT_ONCE};
@@ -12,11 +14,14 @@ use crate::reference::Recorder;
 use crate::reference::Reference;
 use crate::reference::Tables;
 use crate::results::job::Job;
+use crate::results::over_time::{PooledSlices, RunParts};
 use crate::results::rows::{self, ExpectedRows, Row};
 use crate::results::run::Options;
 use crate::results::summary::{self, Replication};
+use crate::results::watch;
 use std::sync::atomic::AtomicBool;
 use weir_plan::connections::plain_numbers;
+use weir_plan::over_time::MOST_PARTS;
 use weir_plan::{NodeId, Point, Scenario};
 use weir_stats::{Histogram, Key};
 use weir_workload::{Load, load_unless};
@@ -48,6 +53,8 @@ pub(crate) struct Summary {
     pub run: Replication,
     pub ok: Histogram,
     pub failed: Histogram,
+    /// The parts of the run, where it is told over time.
+    pub slices: Option<PooledSlices>,
 }
 
 /// Why a replication has no result.
@@ -75,17 +82,37 @@ pub(crate) fn replicate(
 ) -> Result<Option<Summary>, Unfinished> {
     let program = &*job.program(options.members, fast)?;
     let key = Key::new(options.seed).with(u64::from(options.first) + u64::from(replication));
-    let ran = match load_unless(job.scenario, job.requests, key, stop) {
-        Some(load) => run_whole(program, settled_load(job, load), key, stop),
-        None => Err(Cut::Stopped),
-    };
-    match ran {
-        Ok(ran) => {
-            let run = summary::replication(program, &ran, job.settled.get().copied());
-            Ok(Some(Summary { run, ok: ran.ledger.ok, failed: ran.ledger.failed }))
+    let Some(load) = load_unless(job.scenario, job.requests, key, stop) else { return Ok(None) };
+    match run_whole(program, settled_load(job, load.clone()), key, stop) {
+        Ok(mut ran) => {
+            let parts = match parts(&mut ran, program, &load) {
+                Ok(parts) => parts,
+                Err(cut) => return none_or_why(&job.scenario.name, cut),
+            };
+            let mut run = summary::replication(program, &ran, job.settled.get().copied());
+            let slices = parts.map(|parts| {
+                let (slices, own) = parts.kept(replication == 0);
+                run.parts = Some(Box::new(own));
+                slices
+            });
+            Ok(Some(Summary { run, ok: ran.ledger.ok, failed: ran.ledger.failed, slices }))
         }
         Err(cut) => none_or_why(&job.scenario.name, cut),
     }
+}
+
+/// Takes the parts of a finished run, where it is told over time.
+fn parts(ran: &mut FinishedRun, program: &Program, load: &Load) -> Result<Option<RunParts>, Cut> {
+    let Some(aside) = ran.ledger.aside.take() else { return Ok(None) };
+    let Some((slices, every_ns)) = aside.slices.zip(program.code.every_ns) else { return Ok(None) };
+    if slices.is_beyond() {
+        return Err(Cut::TooManyParts);
+    }
+    let arrived = ran.ledger.arrived;
+    let all = slices.finish(|last_ns| load.end_ns(arrived, last_ns));
+    let members = MemberSlice::all(aside.watched, every_ns, all.len());
+    let slices = PooledSlices::new(all, members);
+    Ok(Some(RunParts::new(slices, aside.acts, program.code.watch.as_deref(), every_ns)))
 }
 
 /// `None` for a replication that was stopped; otherwise why it has no result.
@@ -95,6 +122,9 @@ pub(crate) fn none_or_why<T>(name: &str, cut: Cut) -> Result<Option<T>, Unfinish
         Cut::StandsStill => "users without thinking time get answers that take no time, so they would send requests for ever at \
              one instant: give `traffic.closed` a `think`, or give work to what answers them"
             .to_owned(),
+        Cut::TooManyParts => format!(
+            "`every` divides its run into more than {MOST_PARTS} parts: write a longer `every`, or give it fewer requests"
+        ),
         Cut::TooManyBranches => format!(
             "one request has more than {RANKS} branches at once, fan-outs and hedges within each other: give them fewer targets, \
              or fewer attempts"
@@ -117,13 +147,14 @@ pub(crate) fn none_or_why<T>(name: &str, cut: Cut) -> Result<Option<T>, Unfinish
     Err(Unfinished::Plan(format!("scenario \"{name}\": {why}")))
 }
 
-/// Prepares a scenario to be run. Sums are kept by member if the result shows members, or if the file expects something
+/// Prepares a scenario to be run, of which the first replication has the key `first`. Sums are kept by member if the result shows members, or if the file expects something
 /// of some of a site's members.
 pub(crate) fn program(
     point: &Point,
     scenario: &Scenario,
     members: bool,
     fast: bool,
+    first: Key,
 ) -> Result<Program, String> {
     let build = |members| {
         let layout = Layout::new(point, scenario.root);
@@ -140,6 +171,8 @@ pub(crate) fn program(
     let mut rows = rows::rows(&code, members);
     rows.retain(|row| !row.is_silent(point, &code));
     let numbers = code.connections.is_some().then(|| plain_numbers(point));
+    let number = |id: NodeId| numbers.as_deref().map_or(id, |numbers| numbers[id as usize]);
+    code.watch = watch::tables((point, scenario), &code, first, number);
     let shown = rows.len();
     let expected = rows::add_rows(point, scenario, &code, &mut rows);
     Ok(Program { code, tables, rows, shown, expected, numbers })
@@ -217,7 +250,8 @@ pub(crate) fn series_of(
     let whole = Load { window: load.window.whole(load.requests, load.until_ns), all: true, ..load };
     match run_once(program, whole, key, stop, Some(Series::new())) {
         Ok(ran) => {
-            Ok(Some((ran.ledger.series.map_or_else(Series::new, |series| *series), ran.ledger.arrived)))
+            let series = ran.ledger.aside.and_then(|aside| aside.series).unwrap_or_else(Series::new);
+            Ok(Some((series, ran.ledger.arrived)))
         }
         Err(cut) => none_or_why(&job.scenario.name, cut),
     }
@@ -240,7 +274,9 @@ fn run_once(
         return Ok(FinishedRun { violations, window_ns, ledger: reference.ledger });
     }
     let mut engine = Engine::new(code, load, key, stop);
-    engine.core.ledger_mut().series = series.map(Box::new);
+    if series.is_some() {
+        engine.core.ledger_mut().aside = Some(Box::new(Aside { series, ..Aside::default() }));
+    }
     engine.run()?;
     engine.core.ledger_mut().add_constant_waits(code);
     let violations = engine.violations(requests, selected);

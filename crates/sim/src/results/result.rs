@@ -4,6 +4,7 @@
 use crate::record::Series;
 use crate::record::Typical;
 use crate::results::connections::Connections;
+use crate::results::over_time::OverTime;
 use std::collections::BTreeMap;
 use weir_plan::{Metric, Value};
 use weir_policy::Kind;
@@ -113,6 +114,8 @@ pub struct ScenarioResult {
     pub expectations: Vec<ExpectationResult>,
     /// The values of single replications.
     pub each: ReplicationValues,
+    /// The scenario over time, where it has `every`.
+    pub over_time: Option<OverTime>,
     /// What typical requests consist of, and how the run went over time; only on request.
     pub explained: Option<Explanation>,
 }
@@ -142,6 +145,11 @@ pub struct ExpectationResult {
 }
 
 impl ScenarioResult {
+    /// The greatest of a part, of that figure among [`FIGURES`](crate::FIGURES).
+    fn peak(&self, figure: usize) -> Estimate {
+        self.over_time.as_ref().map_or_else(Estimate::default, |of| of.peak[figure])
+    }
+
     /// The estimate of a metric that needs nothing but its name; empty for others.
     pub fn estimate(&self, metric: Metric) -> Estimate {
         let (all, ok) = (&self.latency_all, &self.latency_ok);
@@ -165,7 +173,14 @@ impl ScenarioResult {
             Metric::OpenedPerS => {
                 self.connections.as_ref().map_or_else(Estimate::default, |c| c.opened_per_s)
             }
-            Metric::Errors(_) | Metric::Utilisation | Metric::WaitMs => Estimate::default(),
+            Metric::PeakP50 => self.peak(0),
+            Metric::PeakP95 => self.peak(1),
+            Metric::PeakP99 => self.peak(2),
+            Metric::PeakP999 => self.peak(3),
+            Metric::PeakMax => self.peak(4),
+            Metric::Errors(_) | Metric::Utilisation | Metric::WaitMs | Metric::Regained => {
+                Estimate::default()
+            }
         }
     }
 }

@@ -189,7 +189,7 @@ pub(crate) fn finish(
     each: bool,
     all: &JobReplications,
 ) -> Result<ScenarioResult, Error> {
-    let JobReplications { runs, pooled, overload } = all;
+    let JobReplications { runs, pooled, slices, overload } = all;
     let broken: Vec<String> = runs
         .iter()
         .enumerate()
@@ -207,7 +207,8 @@ pub(crate) fn finish(
         stretch: job.stretch,
         seed: run.options.seed,
     };
-    let mut result = summary::scenario(job.point, job.scenario, program, runs, pooled.clone(), asked, each);
+    let pooled = (pooled.clone(), slices.as_ref());
+    let mut result = summary::scenario(job.point, job.scenario, program, runs, pooled, asked, each);
     if let Some(why) = overload {
         let known = job.point.warnings_of(job.scenario).into_iter().map(str::to_owned);
         result.warnings = std::iter::once(why.clone()).chain(known).collect();

@@ -8,6 +8,7 @@
 use crate::results::gather::{JobReplications, Run, Sink};
 use crate::results::job::jobs;
 use crate::results::latency::Pooled;
+use crate::results::over_time::PooledSlices;
 use crate::results::result::{Results, ScenarioResult};
 use crate::results::run::{Error, Options, finish, results_of};
 use crate::results::summary::Replication;
@@ -65,6 +66,8 @@ struct ShardJob {
     latencies: Pooled,
     runs: Vec<Replication>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    slices: Option<PooledSlices>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     overload: Option<String>,
 }
 
@@ -107,8 +110,12 @@ pub fn run_shard(
     let Some(gathered) = part.jobs.into_iter().collect::<Option<Vec<JobReplications>>>() else {
         return Ok(None);
     };
-    let jobs =
-        gathered.into_iter().map(|g| ShardJob { latencies: g.pooled, runs: g.runs, overload: g.overload });
+    let jobs = gathered.into_iter().map(|g| ShardJob {
+        latencies: g.pooled,
+        runs: g.runs,
+        slices: g.slices,
+        overload: g.overload,
+    });
     Ok(Some(ShardRun {
         schema: SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -228,17 +235,18 @@ fn together(parts: Vec<ShardJob>, replications: u32) -> Result<JobReplications, 
     if let Some(why) = parts.iter().find_map(|part| part.overload.clone()) {
         return Ok(JobReplications { overload: Some(why), ..JobReplications::default() });
     }
-    let mut pooled = Pooled::default();
+    let (mut pooled, mut slices) = (Pooled::default(), None);
     let mut runs = Vec::with_capacity(parts.len());
     for part in parts {
         pooled.join(part.latencies);
+        part.slices.into_iter().for_each(|of| of.join_to(&mut slices));
         runs.push(part.runs.into_iter());
     }
     let n = runs.len();
     let all: Option<Vec<Replication>> = (0..replications as usize).map(|i| runs[i % n].next()).collect();
     match all {
         Some(all) if runs.iter().all(|left| left.len() == 0) => {
-            Ok(JobReplications { runs: all, pooled, overload: None })
+            Ok(JobReplications { runs: all, pooled, slices, overload: None })
         }
         _ => Err(NotWhole::Shards("a shard does not have the replications that it should have".to_owned())),
     }

@@ -9,10 +9,12 @@ use crate::results::connections::{self, ConnectionSums, Connections};
 use crate::results::expect;
 use crate::results::job::JobOptions;
 use crate::results::latency::{self, LatencySummary, Pooled, ReplicationLatency};
+use crate::results::over_time::{self, OverTime, PartFigures, PooledSlices, Regained};
 use crate::results::replicate::{FinishedRun, Program};
 use crate::results::result::{NodeResult, ReplicationValues, Requests, ScenarioResult};
 use crate::results::rows::Row;
 use crate::results::warnings::{self, Finished};
+use crate::results::watch;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use weir_plan::hash::requests_hash;
@@ -81,6 +83,9 @@ pub(crate) struct Replication {
     pub opened: Option<(u64, u64)>,
     /// Where it settled, if that was requested.
     pub settled: Option<SettlingPoint>,
+    /// Figures of its own parts, where it is told over time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Box<PartFigures>>,
     /// Broken laws; empty in a sound weir.
     pub violations: Vec<String>,
 }
@@ -122,6 +127,7 @@ pub(crate) fn replication(
             .as_deref()
             .map(|of| (of.run.opened, of.marks[1].groups.first().map_or(0, |all| all.left))),
         settled,
+        parts: None,
         violations: violations.clone(),
     }
 }
@@ -216,7 +222,7 @@ pub(crate) fn scenario(
     scenario: &Scenario,
     program: &Program,
     runs: &[Replication],
-    pooled: Pooled,
+    (pooled, slices): (Pooled, Option<&PooledSlices>),
     asked: JobOptions,
     keep: bool,
 ) -> ScenarioResult {
@@ -268,6 +274,7 @@ pub(crate) fn scenario(
         too_short,
         expectations: Vec::new(),
         each: ReplicationValues::new(),
+        over_time: over_time(point, scenario, program, runs, slices, keep.then_some(&mut each)),
         explained: None,
     };
     if keep {
@@ -276,6 +283,31 @@ pub(crate) fn scenario(
     result.each = each;
     result.expectations = expect::judged(point, scenario, program, runs, &result);
     result
+}
+
+/// The scenario over time, if that is wanted and any replication has finished.
+fn over_time(
+    point: &Point,
+    scenario: &Scenario,
+    program: &Program,
+    runs: &[Replication],
+    slices: Option<&PooledSlices>,
+    mut room: Option<&mut ReplicationValues>,
+) -> Option<OverTime> {
+    let (slices, code) = (slices?, &program.code);
+    let mut found = slices.over_time(scenario.every_ns?, code.connections.is_some());
+    for (figure, path) in over_time::PEAKS.into_iter().enumerate() {
+        found.peak[figure] = kept(path, runs.iter().map(|run| run.peak_ms(figure)), room.as_deref_mut());
+    }
+    let Some(tables) = code.watch.as_deref() else { return Some(found) };
+    let acts = runs.first().and_then(|run| run.parts.as_ref()).map_or(&[][..], |parts| &parts.acts);
+    watch::add_members(&mut found, (tables, code, point), &slices.members, acts);
+    for (index, site) in tables.sites.iter().enumerate().filter(|(_, site)| watch::begins(site.member, acts))
+    {
+        let value = Estimate::new(runs.iter().map(|run| run.regained_s(index)));
+        found.regained.push(Regained { node: site.node.clone(), value });
+    }
+    Some(found)
 }
 
 /// The counts of a scenario's requests.
@@ -427,6 +459,16 @@ impl Replication {
     /// Whether sums of times are exact.
     pub fn is_exact(&self) -> bool {
         self.exact
+    }
+
+    /// The greatest of a part, ms, of that figure among [`FIGURES`].
+    pub fn peak_ms(&self, figure: usize) -> Option<f64> {
+        self.parts.as_ref().and_then(|parts| parts.peaks_ms[figure])
+    }
+
+    /// How long after it runs (anew) a watched member has its share again, s.
+    pub fn regained_s(&self, site: usize) -> Option<f64> {
+        self.parts.as_ref()?.regained_s.get(site).copied().flatten()
     }
 
     /// Selected requests that failed with `kind`.

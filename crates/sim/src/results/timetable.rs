@@ -73,7 +73,7 @@ fn joins(point: &Point, changes: &Changes) -> Vec<(Range<NodeId>, u64)> {
 }
 
 /// The node of each balancer, by the number of its instance.
-fn balancers(point: &Point, scenario: &Scenario, code: &Code) -> Vec<NodeId> {
+pub(super) fn balancers(point: &Point, scenario: &Scenario, code: &Code) -> Vec<NodeId> {
     let met = reachable(point, &[scenario.root]);
     let numbers = numbers(point, &met);
     let known: BTreeMap<(u32, u32), NodeId> = (0..)

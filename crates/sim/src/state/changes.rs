@@ -4,9 +4,11 @@
 
 use crate::code::changes::{Absence, Attendance, Birth, ChangeTables, Span};
 use crate::code::{Code, MemberId, StageId};
+use crate::state::acts::{Act, Acts, Subject, What};
 use crate::state::lists::Lists;
 use crate::state::seer::Move;
 use crate::state::sights::Sight;
+use crate::state::watch::Watch;
 use std::collections::{BTreeMap, BTreeSet};
 use weir_model::draws::purpose;
 use weir_plan::fleets::{Departure, Member, StepKind};
@@ -35,6 +37,9 @@ pub(crate) struct Changes {
     /// Members that have left, and what balancers have seen since connections were last updated. Kept only where connections are simulated.
     pub left: Vec<Member>,
     pub seen: Vec<(u32, Move)>,
+    /// What happens, and the requests at members, where the run is told over time.
+    pub acts: Option<Box<Acts>>,
+    pub watch: Option<Box<Watch>>,
 }
 
 /// The members of a fleet.
@@ -82,6 +87,8 @@ impl Changes {
             attendance: Attendance::default(),
             left: Vec::new(),
             seen: Vec::new(),
+            acts: code.watch.is_some().then(Box::default),
+            watch: code.watch.as_deref().map(|tables| Box::new(Watch::new(tables))),
         }
     }
 
@@ -121,6 +128,7 @@ impl Changes {
                 (fleet, first)
             }
         };
+        self.report_moves(of.change, &moves, now_ns);
         self.note_missed(tables, &moves);
         if code.connections.is_some() {
             let left = |of: &Move| match *of {
@@ -222,6 +230,38 @@ impl Changes {
         back.into_iter().map(Move::Add).collect()
     }
 
+    /// Reports the members that a step moves.
+    fn report_moves(&mut self, change: u32, moves: &[Move], now_ns: u64) {
+        let Some(acts) = &mut self.acts else { return };
+        for of in moves {
+            let span = self.attendance.spans.get(&of.member());
+            let (began, left) =
+                span.map_or((false, false), |span| (span.joined_ns == now_ns, span.left_ns <= now_ns));
+            let whats: &[What] = match of {
+                Move::Add(_) if began => &[What::Runs, What::Listed],
+                Move::Add(_) => &[What::Listed],
+                Move::Remove(_) if left => &[What::Unlisted, What::Stops],
+                Move::Remove(_) => &[What::Unlisted],
+            };
+            for what in whats {
+                let (subject, change) = (Subject::Member(of.member()), Some(change));
+                acts.report(Act { at_ns: now_ns, change, subject, what: *what, by: None, value: None });
+            }
+        }
+    }
+
+    /// A request is sent to a target of a balancer over fleets.
+    pub fn sends_to(&mut self, code: &Code, instance: u32, place: u32, now_ns: u64) {
+        self.count_at(code, instance, place, 1, now_ns);
+    }
+
+    /// Counts a request that a balancer sends to a place of its list (1), or gets back from there (-1).
+    fn count_at(&mut self, code: &Code, instance: u32, place: u32, by: i64, now_ns: u64) {
+        let (Some(watch), Some(tables)) = (&mut self.watch, code.watch.as_deref()) else { return };
+        let view = code.changes.as_deref().and_then(|changes| changes.view_of(instance));
+        view.into_iter().for_each(|view| watch.count(tables, (view, place), by, now_ns));
+    }
+
     /// A request is sent to a target of a balancer over fleets: counted where a recorder asks.
     pub fn sent_to(&mut self, code: &Code, instance: u32, place: u32) {
         let view = code.changes.as_deref().and_then(|tables| tables.of_instance(instance));
@@ -248,6 +288,7 @@ impl Changes {
 
     /// A request has left a target of a balancer over fleets.
     pub fn left_target(&mut self, code: &Code, instance: u32, place: u32, now_ns: u64) {
+        self.count_at(code, instance, place, -1, now_ns);
         let Some(tables) = code.changes.as_deref() else { return };
         let Some(view) = tables.view_of(instance) else { return };
         if self.missed[view].get(place as usize) != Some(&true) {

@@ -3,6 +3,8 @@
 //! It uses only `code`. The engine, the features and the reference change it; it neither schedules nor decides anything
 //! by itself.
 
+pub(crate) mod acts;
+pub(crate) mod boundaries;
 pub(crate) mod branches;
 pub(crate) mod change_events;
 pub(crate) mod changes;
@@ -27,5 +29,6 @@ pub(crate) mod seer;
 pub(crate) mod sights;
 pub(crate) mod source;
 pub(crate) mod visits;
+pub(crate) mod watch;
 pub(crate) mod wheel;
 pub(crate) mod work_left;

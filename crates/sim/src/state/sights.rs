@@ -2,6 +2,7 @@
 
 use crate::code::Code;
 use crate::code::changes::ChangeTables;
+use crate::state::acts::{Act, Subject, What};
 use crate::state::changes::Changes;
 use crate::state::lists::listing;
 use crate::state::seer::{GuardedSeer, Move, Seer};
@@ -105,12 +106,19 @@ impl Changes {
         }
         let view = *view;
         let moves = self.take_news(sight, now_ns);
-        self.note_seen(code, view, &moves);
+        self.note_seen(code, view, &moves, now_ns);
         to.apply(code, &tables.views[view as usize], &moves, now_ns)
     }
 
-    /// Notes what a balancer has seen, where it has connections.
-    fn note_seen(&mut self, code: &Code, view: u32, moves: &[Move]) {
+    /// Notes what a balancer has seen, where it has connections, and where the run is told over time.
+    fn note_seen(&mut self, code: &Code, view: u32, moves: &[Move], now_ns: u64) {
+        if let Some(acts) = &mut self.acts {
+            for of in moves {
+                let (subject, what) = (Subject::Member(of.member()), What::Seen);
+                let value = Some(if matches!(of, Move::Add(_)) { 1.0 } else { 0.0 });
+                acts.report(Act { at_ns: now_ns, change: None, subject, what, by: Some(view), value });
+            }
+        }
         if code.connections.is_some() {
             self.seen.extend(moves.iter().map(|of| (view, *of)));
         }
@@ -199,7 +207,7 @@ impl Changes {
                 self.lists[view as usize].fail(member, now_ns, &mut moves);
             }
         }
-        self.note_seen(code, view, &moves);
+        self.note_seen(code, view, &moves, now_ns);
         Seer::Guarded(to).apply(code, site, &moves, now_ns)
     }
 
@@ -208,7 +216,7 @@ impl Changes {
         let Some(tables) = code.changes.as_deref() else { return false };
         let mut moves = Vec::new();
         self.lists[view as usize].end_grace(now_ns, &mut moves);
-        self.note_seen(code, view, &moves);
+        self.note_seen(code, view, &moves, now_ns);
         to.apply(code, &tables.views[view as usize], &moves, now_ns)
     }
 

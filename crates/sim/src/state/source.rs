@@ -78,11 +78,12 @@ impl Source {
         for _ in 0..BATCH.min(self.load.requests - self.drawn) {
             let at = self.load.arrivals.next_ns().unwrap_or(u64::MAX);
             self.ahead.push(at);
-            if self.drawn == self.from {
+            // Of a window without requests no instant is ever known.
+            if self.drawn == self.from && self.from < self.to {
                 self.window[0] = at;
             }
             self.drawn += 1;
-            if self.drawn == self.to {
+            if self.drawn == self.to && self.from < self.to {
                 self.window[1] = at;
             }
             self.last = at;

@@ -52,16 +52,28 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "None",
             "for each kind, the share of requests that failed with it",
         ),
+        may("peak_p50", TIME, "None", "of a scenario with `every`: the greatest median of a part"),
+        may("peak_p95", TIME, "None", "its greatest 95 % quantile"),
+        may("peak_p99", TIME, "None", "its greatest 99 % quantile"),
+        may("peak_p999", TIME, "None", "its greatest 99.9 % quantile"),
+        may("peak_max", TIME, "None", "its greatest latency"),
         may("connections", NUMBER, "None", "connections to servers, on average"),
         may("opened_per_s", NUMBER, "None", "connections opened per second"),
         may(
             "node",
             "a string",
             "None",
-            "the name of a queue or concurrent that the conditions apply to; for connections, of a server or listen",
+            "the name of a queue or concurrent that the conditions apply to; for connections, of a server or listen; for \
+                `regained`, of what a change moves",
         ),
         may("utilisation", SHARE, "None", "with `node`: its utilisation"),
         may("wait_ms", TIME, "None", "with `node`: how long requests wait there"),
+        may(
+            "regained",
+            TIME,
+            "None",
+            "with `node` and `every`: how long after it runs (anew) it has its share of the requests again",
+        ),
     ],
     more: &[],
     make,
@@ -77,7 +89,11 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     }
     let node = call.text("node");
     let mut conditions = Vec::new();
-    let metrics = Metric::OF_REQUESTS.into_iter().chain(Metric::OF_NODES).chain(Metric::OF_CONNECTIONS);
+    let metrics = Metric::OF_REQUESTS
+        .into_iter()
+        .chain(Metric::OF_PARTS)
+        .chain(Metric::OF_NODES)
+        .chain(Metric::OF_CONNECTIONS);
     for metric in metrics {
         let Some(value) = call.value_or_none(metric.name()) else { continue };
         let is_of_both = Metric::OF_CONNECTIONS.contains(&metric);
@@ -109,7 +125,8 @@ fn misplaced(call: &mut Call<'_, '_, '_, '_>, metric: Metric, of_node: bool) {
     if of_node {
         call.wrong_but(
             format!("`{name}` is a figure of requests, but this `expect` names a node"),
-            "a node has `utilisation` and `wait_ms`, or `connections` and `opened_per_s`: write a separate `expect` for the rest",
+            "a node has `utilisation` and `wait_ms`, `connections` and `opened_per_s`, or `regained`: write a separate `expect` for \
+             the rest",
         );
     } else {
         call.wrong_but(
@@ -227,7 +244,10 @@ fn bound_of(metric: Metric, text: &str) -> Result<f64, String> {
 pub(crate) fn check(state: &mut State) {
     let expectations = std::mem::take(&mut state.expectations);
     for LocatedExpectation { expectation, at } in &expectations {
-        let finding = unknown_scenario(state, expectation).or_else(|| unknown_node(state, expectation));
+        let finding = unknown_scenario(state, expectation)
+            .or_else(|| without_parts(state, expectation))
+            .or_else(|| unmoved_node(state, expectation))
+            .or_else(|| unknown_node(state, expectation));
         if let Some(finding) = finding {
             let finding = match at {
                 Some(at) => finding.with_location(at),
@@ -252,9 +272,58 @@ fn unknown_scenario(state: &State, expectation: &Expectation) -> Option<Diagnost
     })
 }
 
+/// A figure of the result over time, of a scenario that has none.
+fn without_parts(state: &State, expectation: &Expectation) -> Option<Diagnostic> {
+    let scenario = state.scenarios.get(*state.named_scenarios.get(&expectation.scenario)?)?;
+    let condition = expectation.conditions.iter().find(|c| c.metric.needs_parts())?;
+    scenario.every_ns.is_none().then(|| {
+        let (metric, name) = (condition.metric.name(), &expectation.scenario);
+        let message = format!(
+            "`{metric}` is a figure of the result over time, and the scenario \"{name}\" at {} has none",
+            scenario.span
+        );
+        Diagnostic::error(message).help("give the scenario the length of a part: `every=1*s`")
+    })
+}
+
+/// Something that no change moves, of which it is asked how long it takes to have its share again.
+fn unmoved_node(state: &State, expectation: &Expectation) -> Option<Diagnostic> {
+    let name = expectation.node.as_deref()?;
+    expectation.conditions.iter().find(|c| c.metric == Metric::Regained)?;
+    let scenario = state.scenarios.get(*state.named_scenarios.get(&expectation.scenario)?)?;
+    if scenario.events.is_empty() {
+        let message =
+            format!("nothing changes in the scenario \"{}\", so \"{name}\" regains nothing", scenario.name);
+        return Some(
+            Diagnostic::error(message).help("give the scenario `events=`, such as `[change.join(...)]`"),
+        );
+    }
+    let reached = reached(state, &expectation.scenario);
+    let fleet = |id: u32| match state.graph.spec(id) {
+        Some(Spec::Fleet(fleet)) => Some(fleet.label.as_str()),
+        _ => None,
+    };
+    let named = |id: u32| state.graph.node(id).and_then(|node| node.name.as_deref());
+    let known = || reached.iter().flat_map(|id| [fleet(*id), named(*id)]).flatten();
+    if known().any(|known| known == name) {
+        return None;
+    }
+    let message = format!(
+        "no request of the scenario \"{}\" comes to a node or a fleet that is called \"{name}\"",
+        scenario.name
+    );
+    Some(match suggest::nearest(name, known()) {
+        Some(near) => Diagnostic::error(message).help(format!("did you mean \"{near}\"?")),
+        None => Diagnostic::error(message).help("name a fleet, or give what its function makes a `name=`"),
+    })
+}
+
 /// A node that the scenario does not reach, that nothing waits at, or that is one of several of its name.
 fn unknown_node(state: &State, expectation: &Expectation) -> Option<Diagnostic> {
     let name = expectation.node.as_deref()?;
+    if expectation.conditions.iter().all(|c| c.metric == Metric::Regained) {
+        return None;
+    }
     let reached = reached(state, &expectation.scenario);
     let is_of_connections = |c: &Condition| Metric::OF_CONNECTIONS.contains(&c.metric);
     let wants =

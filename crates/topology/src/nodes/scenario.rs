@@ -1,11 +1,13 @@
-//! `scenario(name, node, traffic, requests=None, duration=None, window="middle"|"auto"|"all", deadline=60*s, patience=None)`:
-//! one run.
+//! `scenario(name, node, traffic, requests=None, duration=None, window="middle"|"auto"|"all"|(from, to), every=None,
+//! deadline=60*s, patience=None)`: one run.
 
 use super::{Description, Function, Group, examples, may, maybe, need};
-use crate::language::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome, list};
 use crate::language::value::TrafficValue;
 use starlark::values::{Value, ValueLike};
 use weir_model::Traffic;
+use weir_plan::duration::show_ns;
+use weir_plan::over_time::{self, Unfit};
 use weir_plan::{Scenario, Window};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
@@ -38,10 +40,16 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         ),
         may(
             "window",
-            "\"middle\" | \"auto\" | \"all\"",
+            "\"middle\" | \"auto\" | \"all\" | (from, to)",
             "\"middle\"",
             "which requests count: without the first \
-                and last quarter, from where the run has settled (MSER-5), or all",
+                and last quarter, from where the run has settled (MSER-5), all, or those that arrive in [from, to)",
+        ),
+        may(
+            "every",
+            "a duration or None",
+            "None",
+            "the result is also told over time (`over_time`), in parts of this length: 10 ms or more, 10,000 parts at most",
         ),
         may(
             "deadline",
@@ -81,8 +89,8 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
             "say how many, as in `requests=100000`, or how long, as in `duration=60*s`",
         );
     }
-    let words = [("middle", Some(Window::Middle)), ("auto", Some(Window::Auto)), ("all", Some(Window::All))];
-    let window = call.choice("window", &words).unwrap_or_default();
+    let window = window(call).unwrap_or_default();
+    let every_ns = call.limit("every");
     let deadline = if call.is_none("deadline") { Some(u64::MAX) } else { call.positive_duration("deadline") };
     let events = super::events::read(call);
     let at = call.location();
@@ -109,16 +117,60 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
             requests,
             duration_ns,
             window,
+            every_ns,
             deadline_ns,
             patience_ns,
             events,
             span,
         };
+        if let Err(Unfit { why, least_ns }) = over_time::fits(&made) {
+            let help = format!("write `every=\"{}\"` or more", show_ns(i128::from(least_ns)));
+            call.wrong_but(format!("`every` of `scenario` {why}"), help);
+            return Ok(None);
+        }
         let state = &mut *call.context.state.borrow_mut();
         state.named_scenarios.insert(made.name.clone(), state.scenarios.len());
         state.scenarios.push(made);
     }
     Ok(Some(Value::new_none()))
+}
+
+/// What a window between two instants looks like.
+const BETWEEN: &str = "write `window=(30*s, 90*s)`: requests that arrive from 30 s on and before 90 s count";
+
+/// Which requests count: a word, or two instants.
+fn window(call: &mut Call<'_, '_, '_, '_>) -> Option<Window> {
+    let value = call.value("window")?;
+    if value.get_type() != "tuple" {
+        let words =
+            [("middle", Some(Window::Middle)), ("auto", Some(Window::Auto)), ("all", Some(Window::All))];
+        if value.unpack_str().is_none() {
+            call.unfit_but("window", "\"middle\", \"auto\", \"all\" or a pair (from, to)", value, BETWEEN);
+            return None;
+        }
+        return call.choice("window", &words);
+    }
+    let parts = list(value).unwrap_or_default();
+    let [from, to] = parts[..] else {
+        let held = parts.len();
+        call.wrong_but(
+            format!("`window` of `scenario` must be a pair (from, to), not a tuple of {held}"),
+            BETWEEN,
+        );
+        return None;
+    };
+    let from_ns = call.ns("`from` in `window` of `scenario`", from);
+    let to_ns = call.ns("`to` in `window` of `scenario`", to);
+    let (from_ns, to_ns) = from_ns.zip(to_ns)?;
+    if from_ns >= to_ns {
+        let (from, to) = (show_ns(i128::from(from_ns)), show_ns(i128::from(to_ns)));
+        call.wrong_but(
+            format!("`window` of `scenario` must end after it begins: it is from {from} to {to}"),
+            BETWEEN,
+        );
+        return None;
+    }
+    Some(Window::Between(from_ns, to_ns))
 }
 
 /// Results and the command line know scenarios by their names.

@@ -7,9 +7,14 @@ pub(super) const WORKLOAD: Layout = Layout {
     rooms: &[
         room("drawn", "the draws that a request carries between processes", &[]),
         room("kinds", "the kinds of a scenario's requests", &[]),
+        room("parts", "what is counted of each part of a run that is told over time", &[]),
         room("places", "the identities of nodes in draws", &[]),
         room("requests", "the requests of a replication, one by one", &["kinds"]),
         room("sending", "the number and times of requests, and which count", &[]),
-        room("lib", "the public face: all of them", &["drawn", "kinds", "places", "requests", "sending"]),
+        room(
+            "lib",
+            "the public face: all of them",
+            &["drawn", "kinds", "parts", "places", "requests", "sending"],
+        ),
     ],
 };

@@ -209,6 +209,10 @@ impl Engine<'_> {
                             pc = target.pc as usize;
                             member = target.member;
                             self.core.members[member.index()].entries += i32::from(state.selected());
+                            if site.changes {
+                                self.goes_to_target(instance, index, now_ns);
+                                again!();
+                            }
                         }
                         None => {
                             self.refuse(slot, member, site.stage, Kind::NoTarget);

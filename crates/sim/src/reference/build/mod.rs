@@ -26,7 +26,7 @@ pub(crate) use sites::*;
 /// Builds the tables of stages. With `members`, statistics are kept for every member.
 pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Result<(Code, Tables), String> {
     layout.refuse_unbuilt()?;
-    let code = layout.code(members);
+    let code = Code { every_ns: scenario.every_ns, ..layout.code(members) };
     let blocks = layout.reached().filter_map(|(id, spec)| match spec {
         Spec::Faulty(Faulty { line: Line::Block(block), .. }) => Some((layout.place(id), *block)),
         _ => None,

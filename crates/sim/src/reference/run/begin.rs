@@ -11,6 +11,7 @@ use crate::reference::build::Tables;
 use crate::reference::clients::Clients;
 use crate::reference::faults::Cells;
 use crate::reference::servers::Server;
+use crate::state::boundaries::boundary_after;
 use crate::state::changes::Changes;
 use crate::state::connections::Connections;
 use crate::state::guards::COOKIES;
@@ -45,6 +46,7 @@ impl<'a> Reference<'a> {
         Reference {
             code,
             tables,
+            boundary: boundary_after(code, &load, 0),
             clients: Clients::new(load),
             pending: Pending::new(),
             branches: Branches::new(code),

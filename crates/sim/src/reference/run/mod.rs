@@ -6,6 +6,7 @@
 
 mod begin;
 mod books;
+mod boundaries;
 mod moves;
 
 use super::balance::Instance;
@@ -184,6 +185,8 @@ pub(crate) struct Reference<'a> {
     pub(super) late: Option<(SlotId, u16, u32)>,
     /// How often inner listeners were entered.
     pub(super) hopped: u32,
+    /// When the next part of the run ends at which something is counted.
+    pub(super) boundary: u64,
     pub ledger: Ledger,
     #[cfg(test)]
     pub sabotage: Option<Sabotage>,
@@ -231,6 +234,7 @@ impl<'a> Reference<'a> {
             self.look_until(event.at);
             self.now_ns = event.at;
             self.class = event.class();
+            self.pass_boundaries(event.at);
             self.pass_marks();
             if is_arrival {
                 self.arrive();
@@ -244,6 +248,7 @@ impl<'a> Reference<'a> {
             return Err(cut);
         }
         let loses = self.tables.loses && self.branches.live > self.checks_live;
+        self.finish_boundaries();
         self.give_up();
         self.finish_marks(loses);
         if let Some(of) = self.connections.as_deref_mut() {

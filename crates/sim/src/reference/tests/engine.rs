@@ -81,10 +81,13 @@ pub(super) fn file(seed: u64) -> String {
     text + &format!("scenario(\"s\", {root}, {traffic}, {more})\n")
 }
 
-/// Both engines give the same bytes.
+/// Both engines give the same bytes, and the same parts of the run.
 #[track_caller]
 pub(super) fn agree(plan: &Plan, source: &str) {
-    for members in [false, true] {
+    let mut told = plan.clone();
+    let scenarios = told.points.iter_mut().flat_map(|point| &mut point.scenarios);
+    scenarios.for_each(|scenario| scenario.every_ns = Some(20_000_000));
+    for (members, plan) in [(false, &told), (true, plan)] {
         let options = Options { members, ..options() };
         if std::env::var("SHOW").is_ok() {
             eprintln!("{source}");
@@ -100,7 +103,12 @@ pub(super) fn agree(plan: &Plan, source: &str) {
             let nodes = l.nodes.iter().zip(&w.nodes).filter(|(l, w)| l != w);
             let shown: Vec<String> = nodes.map(|(l, w)| format!("engine {l:?}\nreference {w:?}")).collect();
             let (l, w) = ((&l.requests, &l.latency_all), (&w.requests, &w.latency_all));
-            panic!("{}\n{l:?}\n{w:?}\n{source}", shown.join("\n").replace(", low: None, high: None", ""));
+            let parts = [&linear, &slow].map(|of| of.scenarios[0].over_time.clone());
+            let parts = if parts[0] == parts[1] { String::new() } else { format!("{parts:#?}\n") };
+            panic!(
+                "{}\n{parts}{l:?}\n{w:?}\n{source}",
+                shown.join("\n").replace(", low: None, high: None", "")
+            );
         }
     }
 }

@@ -13,6 +13,7 @@ mod hops;
 mod lists;
 mod loops;
 mod order;
+mod over_time;
 mod random;
 mod relayed;
 mod served;
@@ -142,7 +143,7 @@ fn run_reference(
 ) -> Result<(Observations, Vec<String>), Cut> {
     let (point, scenario) = plan.points[0].grown(&plan.points[0].scenarios[0]);
     let (point, scenario) = point.connected(scenario, false);
-    let program = program(point, scenario, members, false).unwrap();
+    let program = program(point, scenario, members, false, Key::new(1).with(0)).unwrap();
     let key = Key::new(1).with(0);
     let load = load(scenario, scenario.requests, key);
     let (requests, selected) = load.expected();
