@@ -54,6 +54,8 @@ purposes! {
         LAG = 19,
         /// The address by which a balancer is known to those that it checks.
         ASKER = 20,
+        /// How long a process boots: by fleet, member and occasion.
+        BOOT = 21,
     }
 }
 

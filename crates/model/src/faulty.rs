@@ -131,6 +131,19 @@ impl Faulty {
         self.flip(law, self.until_ns);
     }
 
+    /// Lets it be up or down until the next such call, from outside of its law. Returns whether that is a change.
+    pub fn drive(&mut self, up: bool) -> bool {
+        let flips = self.up != up;
+        (self.up, self.until_ns) = (up, u64::MAX);
+        self.flips += u64::from(flips);
+        flips
+    }
+
+    /// The same for a process that ends or begins as it should: that is no failure.
+    pub fn hold(&mut self, up: bool) {
+        (self.up, self.until_ns) = (up, u64::MAX);
+    }
+
     /// Whether it is up, as of the last read or flip.
     #[inline]
     pub fn is_up_now(&self) -> bool {

@@ -16,6 +16,7 @@ pub mod loops;
 pub mod mix;
 pub mod pause;
 pub mod probe;
+pub mod process;
 pub mod queue;
 pub mod sampler;
 pub mod traffic;

@@ -7,6 +7,7 @@ use crate::{
 };
 use serde::Serialize;
 use std::io::{self, Write};
+use weir_model::process::Life;
 use weir_model::{Dist, Traffic};
 
 /// A hasher as a writer.
@@ -72,7 +73,8 @@ fn bare_fleet(fleet: &Fleet) -> Fleet {
         FleetSource { from: SourceKind::File(String::new()), ..source.clone() }
     };
     let source = fleet.source.as_ref().map(bare_source);
-    Fleet { label: String::new(), lag: bare(&fleet.lag), source, ..fleet.clone() }
+    let life = fleet.life.as_ref().map(|life| Life { boot: bare(&life.boot), ..life.clone() });
+    Fleet { label: String::new(), lag: bare(&fleet.lag), source, life, ..fleet.clone() }
 }
 
 /// A server that shares its cores, without the name of a file of its work.

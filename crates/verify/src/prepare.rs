@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use weir_plan::address::Address;
 use weir_plan::serving::{Role, serving_of};
-use weir_plan::{Edge, Listen, Node, NodeId, Point, Scenario, Spec, with_inner};
+use weir_plan::{Change, ChangeKind, Edge, Listen, Node, NodeId, Point, Scenario, Spec, Wait, with_inner};
 
 /// A scenario prepared to be served.
 #[derive(Clone, Debug)]
@@ -46,6 +46,20 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Any free port.
 const ADDRESS: &str = "127.0.0.1:0";
 
+/// Processes that begin and end, and nodes that fail by changes, are simulated only.
+fn refuse_processes(point: &Point, scenario: &Scenario) -> Result<(), CannotVerify> {
+    let is_driven = point.fleets.as_deref().is_some_and(|fleets| !fleets.driven.is_empty());
+    let waits = |change: &Change| matches!(change.what, ChangeKind::Rolling { more, .. } if more.wait == Some(Wait::Eligible));
+    if !is_driven && !scenario.events.iter().any(waits) {
+        return Ok(());
+    }
+    Err(CannotVerify(format!(
+        "scenario \"{}\" has processes (`life`, `first=\"in_place\"`, `wait=\"eligible\"` or `change.down`), which \
+            `weir verify` does not play yet; `weir sim` simulates them",
+        scenario.name
+    )))
+}
+
 impl Arrangement {
     /// A scenario of a point; members of fleets that join while it runs are there from the start, and balancers do not have
     /// them. `real`: servers that are not weir's own may be loaded.
@@ -54,6 +68,7 @@ impl Arrangement {
     /// A part of the scenario that cannot be served, or must not be loaded.
     pub fn new(point: &Point, scenario: &Scenario, real: bool) -> Result<Arrangement, CannotVerify> {
         let (point, scenario) = point.grown(scenario);
+        refuse_processes(point, scenario)?;
         let mut point = point.clone();
         let root = scenario.root;
         let listener = enter(&mut point, root);

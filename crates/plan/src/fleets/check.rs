@@ -2,7 +2,8 @@
 
 use super::{schedule, templates};
 use crate::ranges::MOST_NODES;
-use crate::{ChangeKind, Edge, NodeId, Point, Scenario, Spec};
+use crate::reach::Reach;
+use crate::{Change, ChangeKind, Edge, Mode, NodeId, Point, Rollout, Scenario, Spec};
 
 /// The first node with which something is wrong, and what; in a point before its members are made.
 pub fn misplaced(p: &Point) -> Option<(NodeId, String)> {
@@ -131,7 +132,11 @@ pub fn largest(p: &Point) -> Option<NodeId> {
 /// All that is surely wrong.
 pub fn changes(p: &Point, scenario: &Scenario) -> Result<(), Vec<(usize, String)>> {
     let schedule = schedule(p, &scenario.events)?;
-    let wrong = scenario.events.iter().enumerate().filter_map(|(i, change)| Some((i, range(change.what)?)));
+    let reach = Reach::new(p, scenario.root);
+    let wrong =
+        scenario.events.iter().enumerate().filter_map(|(i, change)| {
+            Some((i, range(change.what).or_else(|| cannot_fail(p, &reach, change))?))
+        });
     let wrong: Vec<(usize, String)> = wrong.collect();
     if !wrong.is_empty() {
         return Err(wrong);
@@ -140,6 +145,24 @@ pub fn changes(p: &Point, scenario: &Scenario) -> Result<(), Vec<(usize, String)
         Some(why) => Err(vec![(scenario.events.len().saturating_sub(1), why)]),
         None => Ok(()),
     }
+}
+
+/// Why nodes cannot fail by a change: one is inside of a fleet's members, or no request comes to it.
+fn cannot_fail(p: &Point, reach: &Reach, change: &Change) -> Option<String> {
+    let ChangeKind::Down { .. } = change.what else { return None };
+    let templates = templates(p);
+    change.nodes().find_map(|id| {
+        if templates.iter().any(|(nodes, _)| nodes.contains(&id)) {
+            return Some(
+                "it names a node inside of a fleet, of which each member has its own: name the fleet"
+                    .to_owned(),
+            );
+        }
+        reach
+            .index(id)
+            .is_none()
+            .then(|| "no request of the scenario comes to a node that it names".to_owned())
+    })
 }
 
 fn range(what: ChangeKind) -> Option<String> {
@@ -152,6 +175,15 @@ fn range(what: ChangeKind) -> Option<String> {
             Some(format!("`share` must be above 0 and at most 1, not {share}"))
         }
         ChangeKind::Rolling { batch: 0, .. } => Some("`batch` must be at least 1".to_owned()),
+        ChangeKind::Rolling { more: Rollout { count: Some(0), .. }, .. } => {
+            Some("`count` must be at least 1".to_owned())
+        }
+        ChangeKind::Down { k: Some(0), .. } => Some("`k` must be at least 1".to_owned()),
+        ChangeKind::Down { lasts_ns: Some(0), .. } => Some("`lasts` must be longer than 0".to_owned()),
+        ChangeKind::Down { mode: Mode::Pause, .. } => Some("nodes do not pause by a change".to_owned()),
+        ChangeKind::Down { slow, .. } if !(slow.is_finite() && slow > 0.0) => {
+            Some(format!("`slow` must be finite and above 0, not {slow}"))
+        }
         _ => None,
     }
 }

@@ -12,6 +12,15 @@ const NEWCOMERS_BLOCKS: u32 = 1 << 31;
 /// The point with the members of all fleets: those of the start, and `extra[fleet]` newcomers; where `lists[fleet]` has a
 /// list, its members alone.
 pub(super) fn expand(compact: &Point, extra: &[u32], lists: &[Option<MemberPlaces>]) -> Point {
+    expand_with(compact, extra, lists).0
+}
+
+/// The same, and what became of each node outside of templates.
+pub(super) fn expand_with(
+    compact: &Point,
+    extra: &[u32],
+    lists: &[Option<MemberPlaces>],
+) -> (Point, Vec<NodeId>) {
     let mut copier = Copier {
         from: compact,
         nodes: Vec::with_capacity(compact.nodes.len()),
@@ -30,7 +39,8 @@ pub(super) fn expand(compact: &Point, extra: &[u32], lists: &[Option<MemberPlace
         newcomers: Vec::new(),
     };
     copier.copy_all(extra, lists);
-    copier.finish()
+    let now = copier.map.clone();
+    (copier.finish(), now)
 }
 
 /// One copy of a template under way.
@@ -319,7 +329,15 @@ impl Copier<'_> {
         newcomers.sort_by_key(|range| range.start);
         let lists = self.listed.into_iter().collect();
         let grown = from.scenarios.iter().map(|_| OnceLock::new()).collect();
-        let fleets = Fleets { compact: from.clone(), all: self.all, lists, changes: false, newcomers, grown };
+        let fleets = Fleets {
+            compact: from.clone(),
+            all: self.all,
+            lists,
+            changes: false,
+            newcomers,
+            grown,
+            driven: Vec::new(),
+        };
         Point {
             params: from.params.clone(),
             places: from.places.clone(),

@@ -3,6 +3,7 @@
 //! pool. A simulation with changes gets a point that also has every member that ever joins ([`Point::grown`]).
 
 pub mod check;
+mod driven;
 mod expand;
 mod members;
 mod schedule;
@@ -12,7 +13,7 @@ pub use members::{MemberPlaces, with_members, with_one_member};
 pub use schedule::{Departure, Schedule, Step, StepKind, schedule};
 pub use timetable::{Sight, TargetMove, Timetable};
 
-pub use crate::graph::{Fleets, ListedMember, Member, Members};
+pub use crate::graph::{DrivenNodes, Fleets, ListedMember, Member, Members};
 
 use crate::{NodeId, Plan, Point, Scenario, Spec};
 use std::borrow::Cow;
@@ -23,7 +24,7 @@ impl Plan {
     /// Makes the members of all fleets.
     pub fn expand(&mut self) {
         for point in &mut self.points {
-            if point.fleets.is_none() && has_fleets(point) {
+            if point.fleets.is_none() && (has_fleets(point) || has_changes(point)) {
                 *point = expand::expand(point, &[], &[]);
             }
         }
@@ -38,6 +39,11 @@ pub fn expanded(compact: &Point) -> Cow<'_, Point> {
 /// Whether a point has fleets whose members are not made.
 fn has_fleets(point: &Point) -> bool {
     point.specs.iter().any(|spec| matches!(spec, Spec::Fleet(_)))
+}
+
+/// Whether any of its scenarios has changes: nodes may fail where no fleet is.
+fn has_changes(point: &Point) -> bool {
+    point.scenarios.iter().any(|scenario| !scenario.events.is_empty())
 }
 
 /// The point as it is written: with the template of each fleet once.
@@ -61,8 +67,9 @@ impl Point {
 
 fn grow(compact: &Point, scenario: &Scenario) -> Option<Box<Point>> {
     let extra = schedule(compact, &scenario.events).ok()?.newcomers;
-    let mut point = expand::expand(compact, &extra, &[]);
+    let (mut point, now) = expand::expand_with(compact, &extra, &[]);
     Arc::get_mut(point.fleets.as_mut()?)?.changes = true;
+    point = driven::with_driven(point, compact, scenario, &now);
     // Its traffic may be another than the file's.
     let own = point.scenarios.iter_mut().find(|own| own.name == scenario.name)?;
     *own = Scenario { root: own.root, ..scenario.clone() };

@@ -1,6 +1,6 @@
 //! The changes of a scenario as steps in the order in which they happen, and what is surely wrong with them.
 
-use crate::{Change, ChangeKind, First, Leavers, NodeId, Point, Spec};
+use crate::{Change, ChangeKind, First, Leavers, NodeId, Point, Rollout, Spec};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -49,6 +49,15 @@ pub enum StepKind {
         /// How many join at most.
         join: u32,
     },
+    /// Members stop, and begin anew.
+    InPlace {
+        /// The members.
+        of: Departure,
+    },
+    /// Nodes fail.
+    Down,
+    /// They are repaired.
+    Repair,
     /// The registry forgets a share of the members.
     Unlist {
         /// The fleet.
@@ -89,10 +98,10 @@ pub fn schedule(compact: &Point, changes: &[Change]) -> Result<Schedule, Vec<(us
             (id, (number, size))
         })
         .collect();
-    let members = fleets.values().map(|(_, size)| Count::exactly(*size)).collect();
     let mut plan = Planner {
+        nodes: compact.nodes.len() as u32,
+        members: fleets.values().map(|(_, size)| Count::exactly(*size)).collect(),
         fleets: &fleets,
-        members,
         rests: BTreeMap::new(),
         steps: Vec::new(),
         wrong: Vec::new(),
@@ -159,6 +168,8 @@ struct Rest {
 }
 
 struct Planner<'f> {
+    /// How many nodes there are.
+    nodes: u32,
     /// By node: number and size.
     fleets: &'f BTreeMap<NodeId, (u32, u32)>,
     /// How many members each fleet has.
@@ -173,10 +184,15 @@ struct Planner<'f> {
 impl Planner<'_> {
     /// Takes a step of a change; returns when its next one is.
     fn step(&mut self, of: &Change, moment: Moment) -> Result<Option<u64>, String> {
+        let Moment { at_ns, change, part } = moment;
+        if let ChangeKind::Down { lasts_ns, k, .. } = of.what {
+            let (what, next_ns) = self.fail(of, k, lasts_ns.filter(|_| part == 0), moment)?;
+            self.steps.push(Step { at_ns, change, part, what });
+            return Ok(next_ns);
+        }
         let Some(&(fleet, _)) = self.fleets.get(&of.fleet) else {
             return Err("it names no fleet".to_owned());
         };
-        let Moment { at_ns, change, part } = moment;
         let (what, next_ns) = match of.what {
             ChangeKind::Join { k } => {
                 self.join(fleet, Count::exactly(k));
@@ -188,19 +204,75 @@ impl Planner<'_> {
                 (StepKind::Unlist { fleet, share }, Some(at_ns.saturating_add(lasts_ns)))
             }
             ChangeKind::Unlist { .. } => (StepKind::Relist { fleet }, None),
-            ChangeKind::Rolling { batch, every_ns, first, which, into } => {
+            ChangeKind::Rolling { batch, every_ns, first, which, into, more } => {
                 let into = match into {
                     None => fleet,
                     Some(into) => self.fleets.get(&into).ok_or("`into` names no fleet")?.0,
                 };
-                let (k, goes_on) = self.replace(change, fleet, into, batch);
-                let leave = Some(Departure { fleet, k, which, replaces: true });
-                let what = StepKind::Move { leave, join: Some((into, k)), first };
+                let (k, goes_on) = self.batch(change, (fleet, into), batch, first, more)?;
+                let leave = Departure { fleet, k, which, replaces: true };
+                let what = match first {
+                    First::InPlace => StepKind::InPlace { of: leave },
+                    _ => StepKind::Move { leave: Some(leave), join: Some((into, k)), first },
+                };
                 (what, goes_on.then(|| at_ns.saturating_add(every_ns)))
             }
+            ChangeKind::Down { .. } => (StepKind::Down, None),
         };
         self.steps.push(Step { at_ns, change, part, what });
         Ok(next_ns)
+    }
+
+    /// Nodes fail, or are repaired.
+    fn fail(
+        &self,
+        of: &Change,
+        k: Option<u32>,
+        lasts_ns: Option<u64>,
+        moment: Moment,
+    ) -> Result<(StepKind, Option<u64>), String> {
+        if moment.part > 0 {
+            return Ok((StepKind::Repair, None));
+        }
+        let count = |id: NodeId| match self.fleets.get(&id) {
+            Some((fleet, _)) => self.members[*fleet as usize].most,
+            None => 1,
+        };
+        if let Some(id) = of.nodes().find(|id| *id >= self.nodes) {
+            return Err(format!("there is no node {id}"));
+        }
+        let there = of.nodes().map(count).fold(0, u32::saturating_add);
+        match k {
+            Some(k) if k > there => Err(format!("{k} nodes fail, but there are {there} then")),
+            _ => Ok((StepKind::Down, lasts_ns.map(|lasts_ns| moment.at_ns.saturating_add(lasts_ns)))),
+        }
+    }
+
+    /// A batch of a replacement; returns how many at most, and whether others follow.
+    fn batch(
+        &mut self,
+        change: u32,
+        (fleet, into): (u32, u32),
+        batch: u32,
+        first: First,
+        more: Rollout,
+    ) -> Result<(u32, bool), String> {
+        let there = self.members[fleet as usize];
+        let is_first = !self.rests.contains_key(&change);
+        if let Some(count) = more.count.filter(|count| is_first && *count > there.most) {
+            return Err(format!("{count} members are to be replaced, but the fleet has {} then", there.most));
+        }
+        let rest = self.rests.entry(change).or_insert(Rest { fleet, planned: there.most, there });
+        if let (true, Some(count)) = (is_first, more.count) {
+            (rest.planned, rest.there) = (rest.planned.min(count), rest.there.at_most(count));
+        }
+        if first != First::InPlace {
+            return Ok(self.replace(change, fleet, into, batch));
+        }
+        let k = rest.there.at_most(batch);
+        rest.there = rest.there.minus(Count::exactly(batch));
+        rest.planned -= batch.min(rest.planned);
+        Ok((k.most, rest.planned > 0))
     }
 
     fn take_away(&mut self, fleet: u32, k: u32, which: Leavers) -> Result<StepKind, String> {
@@ -266,6 +338,7 @@ mod tests {
 
     fn planner(fleets: &BTreeMap<NodeId, (u32, u32)>) -> Planner<'_> {
         Planner {
+            nodes: 0,
             members: fleets.values().map(|(_, size)| Count::exactly(*size)).collect(),
             fleets,
             rests: BTreeMap::new(),

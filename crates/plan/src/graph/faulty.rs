@@ -32,6 +32,19 @@ pub enum Mode {
     Pause,
 }
 
+impl Mode {
+    /// The word of the language for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Mode::Refuse => "refuse",
+            Mode::Crash => "crash",
+            Mode::Blackhole => "blackhole",
+            Mode::Slow => "slow",
+            Mode::Pause => "pause",
+        }
+    }
+}
+
 /// The timeline that a faulty node follows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -43,6 +56,8 @@ pub enum Line {
     Together(String),
     /// The timeline of the `block(...)` with this number, counted through the file as it is evaluated.
     Block(u32),
+    /// The changes of a scenario drive it: 0 for a process, else the number of the kind of failure. No file has it.
+    Driven(u32),
 }
 
 /// `faulty(...)`, or one of the nodes that `block(...)` returned.
@@ -77,6 +92,23 @@ impl Faulty {
     pub fn is_scheduled(&self) -> bool {
         let is_fixed = |dist: &Option<Dist>| dist.as_ref().is_some_and(Dist::is_fixed);
         self.clock == Clock::Eager && is_fixed(&self.up) && is_fixed(&self.down)
+    }
+
+    /// One that a scenario's changes drive: it is up, and nothing but them changes that.
+    pub fn driven(mode: Mode, slow: f64, checks_pass: bool, number: u32) -> Faulty {
+        let period = weir_model::sampler::LONGEST_NS;
+        Faulty {
+            mtbf_ns: period,
+            mttr_ns: period,
+            up: Some(Dist::Fixed { ns: period }),
+            down: Some(Dist::Fixed { ns: period }),
+            clock: Clock::Eager,
+            mode,
+            slow,
+            starts_up: true,
+            checks_pass,
+            line: Line::Driven(number),
+        }
     }
 
     /// How it fails and is repaired.

@@ -1,8 +1,9 @@
 //! Fleets: targets that come and go while it runs, and the changes that a scenario makes to them.
 
-use super::NodeId;
+use super::{Mode, NodeId};
 use serde::{Deserialize, Serialize};
 use weir_model::Dist;
+use weir_model::process::Life;
 
 /// `fleet(n, f)` or `find.*(...)`: copies of a template. The template is the nodes from `first` to the fleet's own, which
 /// leads to the one that a balancer picks.
@@ -17,6 +18,9 @@ pub struct Fleet {
     /// What lists its members when it is served; `None`: nothing does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<FleetSource>,
+    /// How its members begin and end; `None`: at once, and when nothing is inside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub life: Option<Life>,
     /// Its name in words: `name=`, or the variable that it is bound to; not part of the hash.
     pub label: String,
 }
@@ -43,8 +47,11 @@ pub enum SourceKind {
 /// A change of a fleet during a run (`change.`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// The node of the fleet.
+    /// The node of the fleet; of a change of nodes, the first of them.
     pub fleet: NodeId,
+    /// The other nodes that it concerns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<NodeId>,
     /// When, ns from the start of the run.
     pub at_ns: u64,
     /// What happens.
@@ -93,7 +100,67 @@ pub enum ChangeKind {
         which: Leavers,
         /// The node of the fleet that newcomers belong to; `None`: the same.
         into: Option<NodeId>,
+        /// What only some replacements have.
+        #[serde(default, skip_serializing_if = "Rollout::is_plain")]
+        more: Rollout,
     },
+    /// Nodes fail.
+    Down {
+        /// How long, ns; `None`: to the end.
+        lasts_ns: Option<u64>,
+        /// How many of them; `None`: all.
+        k: Option<u32>,
+        /// Which of them.
+        which: Leavers,
+        /// As a `faulty` node of that mode.
+        mode: Mode,
+        /// How many times longer work takes meanwhile, in mode `slow`.
+        slow: f64,
+        /// Whether health checks pass meanwhile.
+        checks_pass: bool,
+    },
+}
+
+/// How a replacement goes, where it is not one by one at fixed instants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rollout {
+    /// How many members are replaced; `None`: all.
+    pub count: Option<u32>,
+    /// In place: how long a member is stopped before it boots, ns.
+    pub down_ns: u64,
+    /// Whether balancers see it.
+    pub is_unlisted: bool,
+    /// What the next batch waits for.
+    pub wait: Option<Wait>,
+}
+
+impl Default for Rollout {
+    fn default() -> Rollout {
+        Rollout { count: None, down_ns: 0, is_unlisted: true, wait: None }
+    }
+}
+
+impl Rollout {
+    fn is_plain(&self) -> bool {
+        *self == Rollout::default()
+    }
+}
+
+/// What the next batch of a replacement waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wait {
+    /// The newcomers run.
+    Running,
+    /// They may be picked at every balancer that has them.
+    Eligible,
+}
+
+impl Change {
+    /// The nodes that it concerns: of the compact point.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
+        std::iter::once(self.fleet).chain(self.others.iter().copied())
+    }
 }
 
 /// Which members leave.
@@ -118,4 +185,6 @@ pub enum First {
     Join,
     /// The old leave, then newcomers join.
     Leave,
+    /// The old stop, and begin anew under their number and address.
+    InPlace,
 }

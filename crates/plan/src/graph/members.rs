@@ -17,6 +17,9 @@ pub struct Fleets {
     pub lists: Vec<(u32, Vec<Option<Member>>)>,
     /// Whether they change: the point has every member that ever is.
     pub changes: bool,
+    /// The nodes that the changes of a scenario drive.
+    #[serde(default)]
+    pub driven: Vec<DrivenNodes>,
     /// The nodes that newcomers consist of, ascending.
     pub(crate) newcomers: Vec<Range<NodeId>>,
     /// The point of each scenario that changes fleets, once it is asked for.
@@ -66,8 +69,20 @@ impl Fleets {
         let mut new = self.clone();
         let members = new.all.iter_mut().flat_map(|members| &mut members.nodes);
         members.chain(&mut new.newcomers).for_each(|nodes| *nodes = moved(nodes));
+        for id in new.driven.iter_mut().flat_map(|driven| &mut driven.nodes) {
+            *id = moved(&(*id..*id)).start;
+        }
         new
     }
+}
+
+/// The nodes that a change drives, or that processes are driven by: each precedes what fails or stops with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DrivenNodes {
+    /// The number of the change in the scenario's list; `None`: processes.
+    pub change: Option<u32>,
+    /// In the order of what the change names, members by number; ascending where they are processes.
+    pub nodes: Vec<NodeId>,
 }
 
 /// A member as a source lists it.

@@ -16,8 +16,8 @@ pub use balancer::{HealthCheck, HttpCheck, KeySource, LEAST_LAG_NS, Lb, Scope};
 pub use connected::Connected;
 pub(crate) use connected::WithConnections;
 pub use faulty::{Clock, Faulty, Line, Mode};
-pub use fleet::{Change, ChangeKind, First, Fleet, FleetSource, Leavers, SourceKind};
-pub use members::{Fleets, ListedMember, Member, Members};
+pub use fleet::{Change, ChangeKind, First, Fleet, FleetSource, Leavers, Rollout, SourceKind, Wait};
+pub use members::{DrivenNodes, Fleets, ListedMember, Member, Members};
 pub use scenario::{Keys, Recording, RequestShape, Scenario, Window};
 pub use spec::{HedgeSpec, RouteCondition, Spec};
 

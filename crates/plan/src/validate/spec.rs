@@ -69,6 +69,9 @@ pub(super) fn check(spec: &Spec) -> Result<(), String> {
 
 fn check_fleet(fleet: &Fleet) -> Result<(), String> {
     dist(&fleet.lag).map_err(|why| format!("lag: {why}"))?;
+    if let Some(life) = &fleet.life {
+        dist(&life.boot).map_err(|why| format!("boot: {why}"))?;
+    }
     let shrink = fleet.source.as_ref().and_then(|source| source.shrink);
     shrink.map_or(Ok(()), |shrink| share("shrink", shrink))
 }
@@ -121,6 +124,9 @@ fn faulty(law: &Faulty) -> Result<(), String> {
     law.up.iter().chain(&law.down).try_for_each(dist)?;
     if matches!(&law.line, Line::Together(name) if name.is_empty() || name.len() > 200) {
         return Err("together must be 1 to 200 characters".to_owned());
+    }
+    if let Line::Driven(_) = law.line {
+        return Err("only a simulation has nodes that its changes drive".to_owned());
     }
     if law.mode == Mode::Pause && law.clock == Clock::Lazy {
         return Err("a pause needs the eager clock".to_owned());

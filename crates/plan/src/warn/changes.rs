@@ -3,7 +3,7 @@
 use super::{placed, warning};
 use crate::diagnostic::{Diagnostic, Location};
 use crate::fleets::schedule;
-use crate::{Change, ChangeKind, NodeId, Point, Scenario, Window};
+use crate::{Change, ChangeKind, First, NodeId, Point, Scenario, Spec, Window};
 use std::collections::HashMap;
 use weir_model::Traffic;
 
@@ -16,7 +16,8 @@ pub fn changes(compact: &Point, places: &HashMap<String, Location>) -> Vec<Diagn
             placed(warning(message).help(help), places.get(&change.span))
         };
         let is_picked = |fleet: NodeId| is_picked(compact, scenario, fleet);
-        for change in &scenario.events {
+        let fails = |change: &&Change| matches!(change.what, ChangeKind::Down { .. });
+        for change in scenario.events.iter().filter(|change| !fails(change)) {
             let into = if let ChangeKind::Rolling { into, .. } = change.what { into } else { None };
             let what = match into {
                 _ if !is_picked(change.fleet) => "this fleet: the change has no effect",
@@ -37,6 +38,14 @@ pub fn changes(compact: &Point, places: &HashMap<String, Location>) -> Vec<Diagn
             found.push(of(change, message, "give the scenario more `requests` or a longer `duration`"));
         }
         let Ok(schedule) = schedule(compact, &scenario.events) else { continue };
+        for (change, number) in scenario.events.iter().zip(0..) {
+            let last =
+                schedule.steps.iter().filter(|step| step.change == number).map(|step| step.at_ns).max();
+            let found_here = deploys(compact, change, last.unwrap_or(change.at_ns), last_ns);
+            found.extend(found_here.into_iter().map(|(message, help)| {
+                of(change, format!("in scenario \"{}\" {message}", scenario.name), help)
+            }));
+        }
         let (from_ns, to_ns) = window(scenario, first_ns, last_ns);
         let counts = schedule.steps.iter().any(|step| (from_ns..=to_ns).contains(&step.at_ns));
         let is_late = scenario.events.iter().any(|change| change.at_ns > last_ns);
@@ -49,6 +58,44 @@ pub fn changes(compact: &Point, places: &HashMap<String, Location>) -> Vec<Diagn
             );
             found.push(of(change, message, "write `window=\"all\"`, or change the fleet at another time"));
         }
+    }
+    found
+}
+
+/// What is probably wrong with the replacement of processes whose last batch begins at `begins_ns`: a message and a help.
+fn deploys(compact: &Point, change: &Change, begins_ns: u64, last_ns: u64) -> Vec<(String, &'static str)> {
+    let Some(Spec::Fleet(fleet)) = compact.spec(change.fleet) else { return Vec::new() };
+    let ChangeKind::Rolling { batch, first, more, .. } = change.what else { return Vec::new() };
+    if fleet.life.is_none() && first != First::InPlace {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let life = fleet.life.clone().unwrap_or_default();
+    let count = more.count.unwrap_or(fleet.size);
+    if first != First::Join && batch >= fleet.size && count >= fleet.size && fleet.size > 1 {
+        let message = format!(
+            "all {} members of this fleet go at once: none serves until the first has booted",
+            fleet.size
+        );
+        found.push((message, "write a smaller `batch`, or `first=\"join\"`"));
+    }
+    if !more.is_unlisted && life.drain_ns.is_none() {
+        let message =
+            "a member that stays listed is stopped only when nothing is inside, and balancers go on sending";
+        found.push((message.to_owned(), "give the fleet `life=life(drain=10*s)`"));
+    }
+    let boot_ns = life.boot.mean_ns().filter(|mean| mean.is_finite()).unwrap_or(0.0) as u64;
+    let runs_ns = begins_ns.saturating_add(more.down_ns).saturating_add(boot_ns);
+    if change.at_ns <= last_ns && runs_ns > last_ns {
+        let message = format!(
+            "this does not end: the last batch runs at some {} at the earliest, and the last request arrives at some {}",
+            seconds(runs_ns),
+            seconds(last_ns)
+        );
+        found.push((
+            message,
+            "give the scenario more `requests` or a longer `duration`, or write a shorter `every` or `boot`",
+        ));
     }
     found
 }

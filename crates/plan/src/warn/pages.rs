@@ -215,6 +215,21 @@ pub const PAGES: &[WarningPage] = &[
          the change be earlier.",
     ),
     page(
+        "in scenario {} all {} members of this fleet go at once: none serves until the first has booted",
+        "With `first=\"leave\"` or `\"in_place\"` the members of a batch are stopped before others run, and the batch is the whole \
+         fleet. Write a smaller `batch`, or `first=\"join\"`.",
+    ),
+    page(
+        "in scenario {} a member that stays listed is stopped only when nothing is inside, and balancers go on sending",
+        "With `unlist=False` no balancer is told that a member is to go, so requests come in until SIGTERM, and without `drain` \
+         that waits until nothing is inside. Give the fleet `life=life(drain=10*s)`.",
+    ),
+    page(
+        "in scenario {} this does not end: the last batch runs at some {} at the earliest, and the last request arrives at some {}",
+        "Members that boot after the last request show nothing. Give the scenario more `requests` or a longer `duration`, or \
+         write a shorter `every` or `boot`.",
+    ),
+    page(
         "all changes of scenario {} are outside of its window, which is from some {} to {}",
         "Results count the requests of the window only, and no change is in it. Write `window=\"all\"`, or change the fleet at \
          another time.",

@@ -280,7 +280,7 @@ mod tests {
         let source =
             FleetSource { from: SourceKind::File("api.json".to_owned()), shrink: Some(0.5), grace_ns: 100 };
         let (lag, label) = (Dist::Fixed { ns: 0 }, "api".to_owned());
-        let fleet = Fleet { size: 1, first: 0, lag, source: Some(source), label };
+        let fleet = Fleet { size: 1, first: 0, lag, source: Some(source), life: None, label };
         FleetMembers::new(0, &fleet).expect("a source")
     }
 

@@ -100,7 +100,8 @@ impl Draws {
     pub fn time_line(&self, node: NodeId, line: &Line) -> Key {
         let key = self.key.with(purpose::NODE);
         match line {
-            Line::Own => self.places.node(node, key),
+            // Only a simulation has nodes that changes drive.
+            Line::Own | Line::Driven(_) => self.places.node(node, key),
             Line::Together(name) => key.with(purpose::TOGETHER).with_text(name),
             Line::Block(block) => {
                 self.places.place(node, key).with(self.blocks.get(block).copied().unwrap_or_default())

@@ -3,9 +3,10 @@
 use crate::code::{Instance, NOT};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use weir_model::process::Life;
 use weir_model::sampler::Sampler;
 use weir_plan::fleets::{Fleets, Member, Step, schedule};
-use weir_plan::{FleetSource, NodeId, Point, Scenario, Spec};
+use weir_plan::{Change, Edge, FleetSource, NodeId, Point, Scenario, Spec};
 use weir_policy::fleet::Doubt;
 use weir_stats::Key;
 
@@ -14,6 +15,12 @@ use weir_stats::Key;
 pub(crate) struct ChangeTables {
     /// In the order in which they happen.
     pub steps: Vec<Step>,
+    /// As the scenario lists them.
+    pub events: Vec<Change>,
+    /// The timelines of nodes that a change lets fail, by the number of the change.
+    pub failing: BTreeMap<u32, Failing>,
+    /// The members that are processes, in the order of their numbers.
+    pub processes: Vec<ProcessSite>,
     pub fleets: Vec<FleetSite>,
     /// The balancers over fleets, by the number of their instance.
     pub views: Vec<ViewSite>,
@@ -23,6 +30,32 @@ pub(crate) struct ChangeTables {
     pub draws: u64,
     /// The nodes of all members, ascending.
     nodes: Vec<(Range<NodeId>, Member)>,
+}
+
+/// What a change lets fail.
+#[derive(Clone, Debug)]
+pub(crate) struct Failing {
+    /// The first of them in words.
+    pub label: String,
+    pub nodes: Vec<FailingNode>,
+}
+
+/// A node that a change may let fail.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FailingNode {
+    pub node: NodeId,
+    /// The member that it is, of a fleet that the change names.
+    pub member: Option<Member>,
+    /// Its timeline.
+    pub line: u32,
+}
+
+/// A member that is a process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProcessSite {
+    pub member: Member,
+    /// The timeline that it drives.
+    pub line: u32,
 }
 
 /// A fleet.
@@ -36,6 +69,8 @@ pub(crate) struct FleetSite {
     pub members: u32,
     /// How much later a balancer sees a change.
     pub lag: Sampler,
+    /// How its members begin and end, and how long they boot, where they are processes.
+    pub life: Option<(Life, Sampler)>,
     /// How far the lists of its source are believed; `None`: each change is.
     pub doubt: Option<Doubt>,
     /// What begins with each newcomer, by its number beyond those of the start.
@@ -73,29 +108,38 @@ pub(crate) struct ViewSite {
 }
 
 impl ChangeTables {
-    /// The changes of a scenario, if it has any; `born` has what belongs to a node.
+    /// The changes of a scenario, if it has any; `born` has what belongs to a node, `driven` the timelines of nodes that
+    /// changes drive.
     pub fn new(
         point: &Point,
         scenario: &Scenario,
         instances: &[Instance],
         born: &[(NodeId, Birth)],
+        driven: &[(NodeId, u32)],
     ) -> Option<Box<ChangeTables>> {
         let fleets = point.fleets.as_deref().filter(|fleets| fleets.changes)?;
         let steps = schedule(&fleets.compact, &scenario.events).ok()?.steps;
         let mut born = born.to_vec();
         born.sort_by_key(|(node, _)| *node);
-        let site = |members: &weir_plan::fleets::Members| {
+        let driven: BTreeMap<NodeId, u32> = driven.iter().copied().collect();
+        let has_process = |fleet: usize| {
+            let of_fleet = |id: &NodeId| fleets.all[fleet].nodes.iter().any(|nodes| nodes.contains(id));
+            fleets.driven.iter().any(|of| of.change.is_none() && of.nodes.iter().any(of_fleet))
+        };
+        let site = |(number, members): (usize, &weir_plan::fleets::Members)| {
             let newcomers = members.nodes.iter().skip(members.fleet.size as usize);
             FleetSite {
                 label: members.fleet.label.clone(),
                 size: members.fleet.size,
                 members: members.nodes.len() as u32,
                 lag: Sampler::new(&members.fleet.lag),
+                life: has_process(number).then(|| life(members.fleet.life.as_ref())),
                 doubt: doubt(members.fleet.source.as_ref()),
                 births: newcomers.map(|nodes| of_nodes(&born, nodes)).collect(),
             }
         };
-        let views = instances.iter().zip(0..).filter_map(|(of, instance)| view(fleets, instance, of.list));
+        let views: Vec<ViewSite> =
+            instances.iter().zip(0..).filter_map(|(of, instance)| view(fleets, instance, of.list)).collect();
         let mut nodes: Vec<(Range<NodeId>, Member)> = Vec::new();
         for (members, fleet) in fleets.all.iter().zip(0..) {
             let of = members.nodes.iter().cloned().zip((0..).map(|number| Member { fleet, number }));
@@ -106,10 +150,14 @@ impl ChangeTables {
         let weights: Vec<_> = weights(point, fleets).into_iter().filter(outside).collect();
         nodes.extend(weights);
         nodes.sort_by_key(|(nodes, _)| nodes.start);
-        let fleets: Vec<FleetSite> = fleets.all.iter().map(site).collect();
+        let sites: Vec<FleetSite> = fleets.all.iter().enumerate().map(site).collect();
+        let (failing, processes) = (failing(point, fleets, scenario, &driven), processes(fleets, &driven));
+        let (fleets, events) = (sites, scenario.events.clone());
         let has_doubts = fleets.iter().any(|fleet| fleet.doubt.is_some());
         let draws = Key::new(0).with_text(&scenario.name).bits();
-        Some(Box::new(ChangeTables { steps, fleets, views: views.collect(), has_doubts, draws, nodes }))
+        let tables =
+            ChangeTables { steps, events, failing, processes, fleets, views, has_doubts, draws, nodes };
+        Some(Box::new(tables))
     }
 
     /// The view of a balancer.
@@ -133,10 +181,64 @@ impl ChangeTables {
         self.views.iter().any(|view| view.members.iter().flatten().any(is_of))
     }
 
+    /// The process that a member is, as an index of [`ChangeTables::processes`].
+    pub fn process_of(&self, member: Member) -> Option<usize> {
+        self.processes.binary_search_by_key(&member, |site| site.member).ok()
+    }
+
     /// Everything that newcomers wait with.
     pub fn births(&self) -> impl Iterator<Item = Birth> {
         self.fleets.iter().flat_map(|fleet| fleet.births.iter().flatten()).copied()
     }
+}
+
+fn life(of: Option<&Life>) -> (Life, Sampler) {
+    let life = of.cloned().unwrap_or_default();
+    let boot = Sampler::new(&life.boot);
+    (life, boot)
+}
+
+/// The nodes that each `change.down` may let fail, and that requests can reach.
+fn failing(
+    point: &Point,
+    fleets: &Fleets,
+    scenario: &Scenario,
+    driven: &BTreeMap<NodeId, u32>,
+) -> BTreeMap<u32, Failing> {
+    let of_change = |of: &weir_plan::fleets::DrivenNodes| {
+        let change = of.change?;
+        let named = |fleet: u32| {
+            let node = fleets.all[fleet as usize].node;
+            scenario.events[change as usize].nodes().any(|id| id == node)
+        };
+        let node = |id: &NodeId| {
+            let member = member_of(fleets, *id).filter(|member| named(member.fleet));
+            let node = if let Edge::Node(behind) = point.nodes[*id as usize].to { behind } else { *id };
+            Some(FailingNode { node, member, line: *driven.get(id)? })
+        };
+        let first = of.nodes.first().map(|id| &point.sites[point.nodes[*id as usize].site as usize].label);
+        let label = first.map_or("", |label| label.rsplit_once('/').map_or(label, |(of, _)| of)).to_owned();
+        Some((change, Failing { label, nodes: of.nodes.iter().filter_map(node).collect() }))
+    };
+    fleets.driven.iter().filter_map(of_change).collect()
+}
+
+/// The processes that requests can reach.
+fn processes(fleets: &Fleets, driven: &BTreeMap<NodeId, u32>) -> Vec<ProcessSite> {
+    let of = fleets.driven.iter().filter(|of| of.change.is_none()).flat_map(|of| &of.nodes);
+    let site = |id: &NodeId| Some(ProcessSite { member: member_of(fleets, *id)?, line: *driven.get(id)? });
+    let mut found: Vec<ProcessSite> = of.filter_map(site).collect();
+    found.sort_unstable_by_key(|site| site.member);
+    found
+}
+
+/// The member that a node is part of.
+fn member_of(fleets: &Fleets, id: NodeId) -> Option<Member> {
+    fleets.all.iter().zip(0..).find_map(|(of, fleet)| {
+        let at = of.nodes.partition_point(|nodes| nodes.end <= id);
+        of.nodes.get(at).filter(|nodes| nodes.contains(&id))?;
+        Some(Member { fleet, number: at as u32 })
+    })
 }
 
 /// How far the lists of a source are believed; `None`: every list is, as each change of a fleet without a source.

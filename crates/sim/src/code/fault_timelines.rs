@@ -32,6 +32,8 @@ pub(crate) struct LineSite {
     pub key: LineKey,
     /// Whether it flips by events, because a flip cuts requests off.
     pub eager: bool,
+    /// Whether changes drive it, rather than its law.
+    pub is_driven: bool,
     /// What begins anew when it comes up again.
     pub anew: Vec<Birth>,
 }
@@ -67,6 +69,8 @@ pub(crate) struct LineTables {
     pub pauses: Vec<u32>,
     /// Nodes of processes that crash, each with its timeline.
     pub crashing: Vec<(u32, u32)>,
+    /// Nodes that changes drive, each with its timeline.
+    pub driven: Vec<(u32, u32)>,
     /// Timelines that several nodes share.
     pub shared: BTreeMap<Line, u32>,
     /// Site and number of every `block(...)` that requests can reach.

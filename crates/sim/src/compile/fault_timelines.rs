@@ -7,8 +7,9 @@ use crate::code::fault_timelines::LineKey;
 use crate::code::fault_timelines::LineSite;
 use crate::code::{ColdOp, NOT, Op};
 use crate::compile::blocks::{Draft, inside, spare};
+use crate::compile::owners::Owners;
 use crate::compile::{Compiler, Post};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use weir_plan::{Clock, Edge, Faulty as Spec, Line, Mode};
 
 impl Compiler<'_> {
@@ -68,7 +69,7 @@ impl Compiler<'_> {
         let place = self.layout.place(node);
         let tables = &mut self.code.lines;
         let key = match &fault.line {
-            Line::Own => LineKey::Node(place, self.layout.number[node as usize]),
+            Line::Own | Line::Driven(_) => LineKey::Node(place, self.layout.number[node as usize]),
             Line::Together(name) => LineKey::Name(name.clone()),
             // Numbered among those of their site: what the file creates elsewhere changes nothing.
             Line::Block(block) => {
@@ -77,13 +78,15 @@ impl Compiler<'_> {
         };
         let law = fault.law();
         let line = tables.lines.len() as u32;
-        tables.lines.push(LineSite { law, key, eager: false, anew: Vec::new() });
-        if !matches!(fault.line, Line::Together(_)) {
-            self.born.push((node, Birth::Line(line)));
+        let is_driven = matches!(fault.line, Line::Driven(_));
+        tables.lines.push(LineSite { law, key, eager: false, is_driven, anew: Vec::new() });
+        match fault.line {
+            Line::Driven(_) => tables.driven.push((node, line)),
+            Line::Own | Line::Block(_) => self.born.push((node, Birth::Line(line))),
+            Line::Together(_) => {}
         }
-        let tables = &mut self.code.lines;
-        if fault.line != Line::Own {
-            tables.shared.insert(fault.line.clone(), line);
+        if matches!(fault.line, Line::Together(_) | Line::Block(_)) {
+            self.code.lines.shared.insert(fault.line.clone(), line);
         }
         line
     }
@@ -94,7 +97,19 @@ impl Compiler<'_> {
             return;
         }
         let point = self.layout.point;
-        for (node, line) in self.code.lines.crashing.clone() {
+        let crashing: BTreeSet<u32> = self.code.lines.crashing.iter().map(|(node, _)| *node).collect();
+        let driven = self.code.lines.driven.iter().copied();
+        let driven: BTreeMap<u32, u32> = driven.filter(|(node, _)| crashing.contains(node)).collect();
+        let entrances: BTreeSet<u32> = driven.keys().copied().collect();
+        let owners = (!entrances.is_empty()).then(|| Owners::new(&self.layout, &entrances));
+        for (&node, &birth) in owners.iter().flat_map(|_| &self.beginnings) {
+            for entrance in owners.iter().flat_map(|owners| owners.around(node)) {
+                self.code.lines.lines[driven[&entrance] as usize].anew.push(birth);
+            }
+        }
+        let is_crashing = |(node, _): &(u32, u32)| !driven.contains_key(node);
+        let crashing: Vec<_> = self.code.lines.crashing.iter().copied().filter(is_crashing).collect();
+        for (node, line) in crashing {
             let (mut seen, mut stack) = (BTreeSet::new(), vec![node]);
             while let Some(id) = stack.pop() {
                 if !seen.insert(id) {

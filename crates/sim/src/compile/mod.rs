@@ -16,6 +16,7 @@ mod hops;
 mod load_reports;
 mod lookahead;
 pub(crate) mod loops;
+pub(crate) mod owners;
 mod pauses;
 mod places;
 mod plain;
@@ -127,7 +128,7 @@ fn is_unreachable(spec: &Spec) -> bool {
 fn link(c: Compiler, scenario: &Scenario) -> Result<Code, String> {
     let Compiler { layout, mut code, again, loses, mut born, beginnings, mut connections, .. } = c;
     born.extend(beginnings);
-    code.changes = ChangeTables::new(layout.point, scenario, &code.instances, &born);
+    code.changes = ChangeTables::new(layout.point, scenario, &code.instances, &born, &code.lines.driven);
     VisitCounters::find(&layout, &mut code, &again);
     if code.guards.sites.iter().any(|site| site.watches) {
         code.guards.behind = BalancerNesting::new(layout.point, &code.guards.of_node, code.instances.len());

@@ -315,6 +315,9 @@ impl<'a> Engine<'a> {
             if self.features.branches.then.is_some() {
                 self.go_on_then(now, event.after_faults());
             }
+            if !self.features.changes.draining.is_empty() {
+                self.look_at_processes(now);
+            }
         }
         self.finish(now)
     }

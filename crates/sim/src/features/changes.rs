@@ -11,12 +11,14 @@ use crate::code::changes::Birth;
 use crate::code::order::{Class, Entry, order_key};
 use crate::code::{Code, MemberId, StageId};
 use crate::engine::{END_OF_TIME, Engine, Event, FeatureStates};
-use crate::state::change_events::{ChangeEvent, grace_order, step_order};
+use crate::state::change_events::{ChangeEvent, Timer};
 use crate::state::changes::Changes;
 use crate::state::guards::{Guard, Guards};
 use crate::state::members::Instance;
+use crate::state::processes::{Effect, is_awaited};
 use crate::state::seer::{GuardedSeer, PlainSeer, Seer};
 use weir_model::pause::ProcessClock;
+use weir_plan::fleets::Member;
 use weir_policy::TargetId;
 
 impl Engine<'_> {
@@ -38,15 +40,15 @@ impl Engine<'_> {
                 Birth::Warmup(_) | Birth::Threads(_) | Birth::Gate(_) => {}
             }
         }
-        for (step, of) in tables.steps.iter().enumerate() {
-            let order = step_order(self.core.code(), step as u32);
-            self.schedule_change(ChangeEvent::Step(step as u32), of.at_ns, order, 0);
+        for (step, of) in (0..).zip(&tables.steps).filter(|(step, _)| !is_awaited(tables, *step)) {
+            self.schedule_change(ChangeEvent::Step(step), of.at_ns, 0);
         }
     }
 
-    fn schedule_change(&mut self, event: ChangeEvent, at_ns: u64, order: u64, now_ns: u64) {
-        self.features.changes.to_come += u32::from(at_ns <= HORIZON_NS);
+    fn schedule_change(&mut self, event: ChangeEvent, at_ns: u64, now_ns: u64) {
+        self.features.changes.to_come += u32::from(at_ns <= HORIZON_NS && event.is_news());
         let lines = self.features.lines.state.len();
+        let order = self.features.changes.order_of(self.core.code(), event);
         let key = order_key(Class::Fault, lines as u64 + order);
         let who = Event::Flip.who(lines as u32 + event.index(self.core.code()));
         self.core.schedule(now_ns, Entry { at: at_ns.min(END_OF_TIME), key, who, tag: 0 });
@@ -54,16 +56,20 @@ impl Engine<'_> {
 
     /// An event of fleets, by its index.
     pub(crate) fn change(&mut self, index: u32, now_ns: u64) {
-        self.features.changes.to_come -= 1;
-        match ChangeEvent::from_index(self.core.code(), index) {
+        let event = ChangeEvent::from_index(self.core.code(), index);
+        self.features.changes.to_come -= u32::from(event.is_news());
+        match event {
             ChangeEvent::Step(step) => self.take_step(step, now_ns),
             ChangeEvent::Grace(view) => {
                 self.change_view(view, now_ns, |code, changes, seer| {
                     changes.end_grace(code, view, now_ns, seer)
                 });
             }
+            ChangeEvent::Timer(timer) => self.timer_is_due(timer, now_ns),
             ChangeEvent::Sight(sight) => self.sees(sight, now_ns),
         }
+        self.take_effects(now_ns);
+        self.look_at_batches(now_ns);
     }
 
     fn take_step(&mut self, step: u32, now_ns: u64) {
@@ -71,18 +77,111 @@ impl Engine<'_> {
         if self.features.changes.is_relisting(code, step) {
             self.note_inside(now_ns);
         }
-        let mut births = Vec::new();
-        let sights = self.features.changes.step(code, step, now_ns, |birth| births.push(birth));
-        births.into_iter().for_each(|birth| self.brings(birth, now_ns));
-        self.connections_see(now_ns);
-        for sight in sights {
-            let (at_ns, order) =
-                (self.features.changes.sights[sight].at_ns, self.features.changes.sights[sight].order);
-            match at_ns == now_ns {
-                true => self.sees(sight as u32, now_ns),
-                false => self.schedule_change(ChangeEvent::Sight(sight as u32), at_ns, order, now_ns),
+        self.features.changes.step(code, step, now_ns);
+    }
+
+    /// Something of processes is due.
+    fn timer_is_due(&mut self, timer: Timer, now_ns: u64) {
+        let code = self.core.code();
+        match timer {
+            Timer::Boot(process) => {
+                self.note_inside(now_ns);
+                self.features.changes.process_is_due(code, process, now_ns);
+            }
+            Timer::Look(process) => {
+                let Some(tables) = code.changes.as_deref() else { return };
+                let is_empty = self.core.scopes().is_empty(tables.processes[process as usize].line);
+                self.features.changes.look_at_process(code, process, is_empty, now_ns);
+            }
+            Timer::Halt { change, part } => self.features.changes.halt(change, part),
+        }
+    }
+
+    /// Does what follows from changes: first all that happens to members, then what balancers see of it.
+    fn take_effects(&mut self, now_ns: u64) {
+        let effects = std::mem::take(&mut self.features.changes.effects);
+        let mut sights = Vec::new();
+        for effect in effects {
+            match effect {
+                Effect::Birth(birth) => self.brings(birth, now_ns),
+                Effect::Begin(line) => self.begin_process(line, now_ns),
+                Effect::Close(line) => self.features.lines.state[line as usize].hold(false),
+                Effect::End(line) => {
+                    self.features.lines.state[line as usize].hold(false);
+                    self.crash(line, now_ns);
+                }
+                Effect::Fail(line) => self.drive(line, false, now_ns),
+                Effect::Repair(line) => self.drive(line, true, now_ns),
+                Effect::Sight(sight) => sights.push(sight),
+                Effect::Timer(timer, at_ns) => self.schedule_change(ChangeEvent::Timer(timer), at_ns, now_ns),
+                Effect::Step(step, at_ns) => self.schedule_change(ChangeEvent::Step(step), at_ns, now_ns),
             }
         }
+        self.connections_see(now_ns);
+        for sight in sights {
+            let at_ns = self.features.changes.sights[sight as usize].at_ns;
+            match at_ns == now_ns {
+                true => self.sees(sight, now_ns),
+                false => self.schedule_change(ChangeEvent::Sight(sight), at_ns, now_ns),
+            }
+        }
+    }
+
+    /// A process begins: all that belongs to it alone begins anew.
+    fn begin_process(&mut self, line: u32, now_ns: u64) {
+        self.features.lines.state[line as usize].hold(true);
+        let code = self.core.code();
+        for &birth in &code.lines.lines[line as usize].anew {
+            self.brings(birth, now_ns);
+        }
+    }
+
+    /// Something may have left a process that ends as soon as nothing is inside: it is asked a nanosecond later, behind
+    /// all that happens now.
+    #[cold]
+    pub(crate) fn look_at_processes(&mut self, now_ns: u64) {
+        let Some(tables) = self.core.code().changes.as_deref() else { return };
+        let scopes = self.core.scopes();
+        let awaited = self.features.changes.awaited(tables, now_ns);
+        let empty: Vec<u32> = awaited.filter(|(_, line)| scopes.is_empty(*line)).map(|of| of.0).collect();
+        for process in empty {
+            if self.features.changes.is_asked_later(process, now_ns) {
+                self.schedule_change(ChangeEvent::Timer(Timer::Look(process)), now_ns + 1, now_ns);
+            }
+        }
+    }
+
+    /// Lets replacements go on that wait until members may be picked.
+    pub(crate) fn look_at_batches(&mut self, now_ns: u64) {
+        let Some(tables) = self.core.code().changes.as_deref() else { return };
+        if !self.features.changes.waits_for_balancers(tables) {
+            return;
+        }
+        let new: Vec<_> = self.features.changes.awaited_members().collect();
+        let eligible: Vec<bool> = new.iter().map(|member| self.is_eligible_everywhere(*member)).collect();
+        let known = |member| new.iter().position(|of| *of == member).map(|at| eligible[at]);
+        self.features.changes.complete_batches(tables, now_ns, known);
+        self.take_effects(now_ns);
+    }
+
+    /// Whether each balancer over a member may pick it.
+    fn is_eligible_everywhere(&mut self, member: Member) -> bool {
+        let code = self.core.code();
+        let Some(tables) = code.changes.as_deref() else { return true };
+        tables.views.iter().filter_map(|view| Some((view, *view.places.get(&member)?))).all(
+            |(view, place)| match guarded(code, &mut self.features.guards, view.instance) {
+                Some(of) => {
+                    let target = of.targets.target(place).map(TargetId);
+                    target.is_some_and(|target| {
+                        of.upstream.health().is_eligible(target) || of.upstream.health().is_ignored()
+                    })
+                }
+                None => {
+                    let mut loops = self.core.on_each_loop(view.instance).filter_map(plain);
+                    loops.all(|of| of.targets.target(place).is_some())
+                }
+            },
+        )
     }
 
     /// Something begins with a newcomer, or anew.
@@ -145,7 +244,7 @@ impl Engine<'_> {
         };
         let is_changed = change(code, changes, seer);
         if let Some(at_ns) = changes.next_grace(view) {
-            self.schedule_change(ChangeEvent::Grace(view), at_ns, grace_order(code, view), now_ns);
+            self.schedule_change(ChangeEvent::Grace(view), at_ns, now_ns);
         }
         if !is_changed {
             return None;
@@ -215,6 +314,7 @@ impl Engine<'_> {
                 Seer::Plain(_) => false,
             });
         }
+        self.look_at_batches(now_ns);
     }
 }
 

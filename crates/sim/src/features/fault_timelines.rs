@@ -21,7 +21,8 @@ impl Engine<'_> {
     pub(crate) fn schedule_flips(&mut self) {
         for line in 0..self.features.lines.state.len() as u32 {
             let begins_later = self.features.lines.state[line as usize].next_flip_ns() > END_OF_TIME;
-            if self.core.code().lines.lines[line as usize].eager && !begins_later {
+            let site = &self.core.code().lines.lines[line as usize];
+            if site.eager && !site.is_driven && !begins_later {
                 self.schedule_flip(line, 0);
             }
         }
@@ -41,6 +42,14 @@ impl Engine<'_> {
         self.features.lines.flip(line, 1, now_ns);
         self.schedule_flip(line, now_ns);
         self.flipped(line, is_up, now_ns);
+    }
+
+    /// A change lets the nodes of a timeline fail, or repairs them.
+    pub(crate) fn drive(&mut self, line: u32, is_up: bool, now_ns: u64) {
+        if self.features.lines.state[line as usize].drive(is_up) {
+            self.features.lines.flip(line, 1, now_ns);
+            self.flipped(line, is_up, now_ns);
+        }
     }
 
     fn flipped(&mut self, line: u32, is_up: bool, now_ns: u64) {
@@ -139,8 +148,10 @@ impl Engine<'_> {
         let (retries, depth) = (self.core.state(slot).retries, depth as u16);
         let details = self.features.details.outside(slot);
         let row = Limit { live: 0, end, site: NOT, member, rank, depth, retries, details, until: 0 };
-        let (live, _) =
-            self.core.scopes_mut().enter(slot, row, self.features.lines.state[line as usize].next_flip_ns());
+        // What changes drive may end at any time.
+        let is_driven = self.core.code().lines.lines[line as usize].is_driven;
+        let until = if is_driven { 0 } else { self.features.lines.state[line as usize].next_flip_ns() };
+        let (live, _) = self.core.scopes_mut().enter(slot, row, until);
         self.core.scopes_mut().register(live, line);
         // Left behind by a client that has gone: the nodes behind know nothing of that.
         self.core.state_mut(slot).set_outcome(None);
@@ -154,7 +165,7 @@ impl Engine<'_> {
     }
 
     /// Kills the processes of a timeline.
-    fn crash(&mut self, line: u32, now_ns: u64) {
+    pub(crate) fn crash(&mut self, line: u32, now_ns: u64) {
         self.break_handshakes_on(line, now_ns);
         if let Some(of) = self.features.connections.as_deref_mut() {
             of.process_ends(self.core.code(), line, now_ns);

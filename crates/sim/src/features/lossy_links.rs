@@ -114,6 +114,7 @@ impl Engine<'_> {
         if self.features.guards.anyone_waits_for_health(self.core.code(), self.features.changes.to_come) {
             return true;
         }
+        let changes = self.features.changes.to_come > 0;
         self.live().into_iter().any(|slot| {
             let state = *self.core.state(slot);
             let before = self.core.code().steps[((state.pc & !FLAGS) as usize).saturating_sub(1)].op;
@@ -133,7 +134,7 @@ impl Engine<'_> {
                 _ if state.pc & LINE != 0 => false,
                 op => self.lost_at(op).is_none(),
             };
-            waits || self.core.scopes().will_be_cut(slot, &self.core.code().lines)
+            waits || self.core.scopes().will_be_cut(slot, &self.core.code().lines, changes)
         })
     }
 

@@ -3,7 +3,8 @@
 use super::outages::Mark;
 use crate::code::changes::ChangeTables;
 use std::collections::BTreeMap;
-use weir_plan::fleets::StepKind;
+use weir_plan::ChangeKind;
+use weir_plan::fleets::{Step, StepKind};
 
 /// A fleet at an instant.
 #[derive(Clone, Debug, Default)]
@@ -71,7 +72,12 @@ pub(crate) fn change_marks(tables: &ChangeTables, end_ns: u64) -> Vec<Mark> {
             StepKind::Move { join: Some((fleet, k)), .. } => (fleet, "join", k),
             StepKind::Scale { fleet, leave, join: 0, .. } if leave > 0 => (fleet, "leave", leave),
             StepKind::Scale { fleet, join, .. } if join > 0 => (fleet, "join", join),
-            StepKind::Move { .. } | StepKind::Scale { .. } => continue,
+            StepKind::InPlace { of } => (of.fleet, "rolling", of.k),
+            StepKind::Down => {
+                marks.extend(failure_mark(tables, step, end_ns).map(|mark| (step.change, mark)));
+                continue;
+            }
+            StepKind::Repair | StepKind::Move { .. } | StepKind::Scale { .. } => continue,
         };
         let Some(site) = tables.fleets.get(fleet as usize) else { continue };
         let mark = marks.entry(step.change).or_insert_with(|| Mark {
@@ -86,6 +92,23 @@ pub(crate) fn change_marks(tables: &ChangeTables, end_ns: u64) -> Vec<Mark> {
         mark.members += u64::from(members);
     }
     marks.into_values().collect()
+}
+
+/// The time in which nodes fail by a change.
+fn failure_mark(tables: &ChangeTables, step: &Step, end_ns: u64) -> Option<Mark> {
+    let of = tables.failing.get(&step.change)?;
+    let ChangeKind::Down { lasts_ns, k, mode, .. } = tables.events[step.change as usize].what else {
+        return None;
+    };
+    let count = of.nodes.len() as u64;
+    Some(Mark {
+        place: of.label.clone(),
+        what: mode.word(),
+        from_ns: step.at_ns,
+        to_ns: lasts_ns.map_or(end_ns, |ns| step.at_ns.saturating_add(ns).min(end_ns)),
+        members: k.map_or(count, u64::from),
+        count,
+    })
 }
 
 /// The value at a share of sorted ones, by nearest rank.

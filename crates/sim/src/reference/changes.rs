@@ -7,10 +7,12 @@ use crate::code::bounds::HORIZON_NS;
 use crate::code::changes::Birth;
 use crate::code::order::{Class, Entry, order_key};
 use crate::code::{Code, MemberId, StageId};
-use crate::state::change_events::{ChangeEvent, grace_order, step_order};
+use crate::state::change_events::{ChangeEvent, Timer};
 use crate::state::changes::Changes;
+use crate::state::processes::{Effect, is_awaited};
 use crate::state::seer::{GuardedSeer, Seer};
 use weir_model::pause::ProcessClock;
+use weir_plan::fleets::Member;
 use weir_policy::TargetId;
 
 impl Reference<'_> {
@@ -23,14 +25,14 @@ impl Reference<'_> {
                 self.clocks.get_mut(line as usize).into_iter().for_each(ProcessClock::wait);
             }
         }
-        for (step, of) in tables.steps.iter().enumerate() {
-            let order = step_order(self.code, step as u32);
-            self.schedule_change(ChangeEvent::Step(step as u32), of.at_ns, order);
+        for (step, of) in (0..).zip(&tables.steps).filter(|(step, _)| !is_awaited(tables, *step)) {
+            self.schedule_change(ChangeEvent::Step(step), of.at_ns);
         }
     }
 
-    fn schedule_change(&mut self, event: ChangeEvent, at_ns: u64, order: u64) {
-        self.changes.to_come += u32::from(at_ns <= HORIZON_NS);
+    fn schedule_change(&mut self, event: ChangeEvent, at_ns: u64) {
+        self.changes.to_come += u32::from(at_ns <= HORIZON_NS && event.is_news());
+        let order = self.changes.order_of(self.code, event);
         let key = order_key(Class::Fault, self.lines.len() as u64 + order);
         let who = what::FLIP | (self.lines.len() as u32 + event.index(self.code));
         self.pending.push(self.now_ns, Entry { at: at_ns.min(u64::MAX - 1), key, who, tag: 0 });
@@ -38,32 +40,112 @@ impl Reference<'_> {
 
     /// An event of fleets, by its index.
     pub(super) fn change(&mut self, index: u32) {
-        self.changes.to_come -= 1;
-        match ChangeEvent::from_index(self.code, index) {
-            ChangeEvent::Step(step) => self.take_step(step),
+        let event = ChangeEvent::from_index(self.code, index);
+        self.changes.to_come -= u32::from(event.is_news());
+        match event {
+            ChangeEvent::Step(step) => {
+                if self.changes.is_relisting(self.code, step) {
+                    self.note_inside();
+                }
+                self.changes.step(self.code, step, self.now_ns);
+            }
             ChangeEvent::Grace(view) => {
                 let now_ns = self.now_ns;
                 self.change_view(view, |code, changes, seer| changes.end_grace(code, view, now_ns, seer));
             }
+            ChangeEvent::Timer(timer) => self.timer_is_due(timer),
             ChangeEvent::Sight(sight) => self.sees(sight),
+        }
+        self.take_effects();
+        self.look_at_batches();
+    }
+
+    /// Something of processes is due.
+    fn timer_is_due(&mut self, timer: Timer) {
+        match timer {
+            Timer::Boot(process) => {
+                self.note_inside();
+                self.changes.process_is_due(self.code, process, self.now_ns);
+            }
+            Timer::Look(process) => {
+                let Some(tables) = self.code.changes.as_deref() else { return };
+                let is_empty = self.cells.is_empty(tables.processes[process as usize].line);
+                self.changes.look_at_process(self.code, process, is_empty, self.now_ns);
+            }
+            Timer::Halt { change, part } => self.changes.halt(change, part),
         }
     }
 
-    fn take_step(&mut self, step: u32) {
-        if self.changes.is_relisting(self.code, step) {
-            self.note_inside();
-        }
-        let mut births = Vec::new();
-        let sights = self.changes.step(self.code, step, self.now_ns, |birth| births.push(birth));
-        births.into_iter().for_each(|birth| self.brings(birth));
-        self.connections_see();
-        for sight in sights {
-            let (at_ns, order) = (self.changes.sights[sight].at_ns, self.changes.sights[sight].order);
-            match at_ns == self.now_ns {
-                true => self.sees(sight as u32),
-                false => self.schedule_change(ChangeEvent::Sight(sight as u32), at_ns, order),
+    /// Does what follows from changes: first all that happens to members, then what balancers see of it.
+    fn take_effects(&mut self) {
+        let effects = std::mem::take(&mut self.changes.effects);
+        let mut sights = Vec::new();
+        for effect in effects {
+            match effect {
+                Effect::Birth(birth) => self.brings(birth),
+                Effect::Begin(line) => {
+                    self.lines[line as usize].hold(true);
+                    let tables = self.tables;
+                    tables.lines[line as usize].anew.iter().for_each(|birth| self.brings(*birth));
+                }
+                Effect::Close(line) => self.lines[line as usize].hold(false),
+                Effect::End(line) => {
+                    self.lines[line as usize].hold(false);
+                    self.crash(line);
+                }
+                Effect::Fail(line) => self.drive(line, false),
+                Effect::Repair(line) => self.drive(line, true),
+                Effect::Sight(sight) => sights.push(sight),
+                Effect::Timer(timer, at_ns) => self.schedule_change(ChangeEvent::Timer(timer), at_ns),
+                Effect::Step(step, at_ns) => self.schedule_change(ChangeEvent::Step(step), at_ns),
             }
         }
+        self.connections_see();
+        for sight in sights {
+            let at_ns = self.changes.sights[sight as usize].at_ns;
+            match at_ns == self.now_ns {
+                true => self.sees(sight),
+                false => self.schedule_change(ChangeEvent::Sight(sight), at_ns),
+            }
+        }
+    }
+
+    /// Something may have left a process that ends as soon as nothing is inside: it is asked a nanosecond later, behind
+    /// all that happens now.
+    pub(super) fn look_at_processes(&mut self) {
+        let Some(tables) = self.code.changes.as_deref() else { return };
+        let awaited = self.changes.awaited(tables, self.now_ns);
+        let empty: Vec<u32> = awaited.filter(|(_, line)| self.cells.is_empty(*line)).map(|of| of.0).collect();
+        for process in empty {
+            if self.changes.is_asked_later(process, self.now_ns) {
+                self.schedule_change(ChangeEvent::Timer(Timer::Look(process)), self.now_ns + 1);
+            }
+        }
+    }
+
+    /// Lets replacements go on that wait until members may be picked.
+    pub(super) fn look_at_batches(&mut self) {
+        let Some(tables) = self.code.changes.as_deref() else { return };
+        if !self.changes.waits_for_balancers(tables) {
+            return;
+        }
+        let balancers = &self.balancers;
+        let is_eligible = |member: Member| {
+            tables.views.iter().filter_map(|view| Some((view, *view.places.get(&member)?))).all(
+                |(view, place)| {
+                    let Instance { upstream, seen: Some(targets), .. } = &balancers[view.instance as usize]
+                    else {
+                        return true;
+                    };
+                    let target = targets.target(place).map(TargetId);
+                    target.is_some_and(|target| {
+                        upstream.health().is_eligible(target) || upstream.health().is_ignored()
+                    })
+                },
+            )
+        };
+        self.changes.complete_batches(tables, self.now_ns, |member| Some(is_eligible(member)));
+        self.take_effects();
     }
 
     /// Something begins with a newcomer.
@@ -116,7 +198,7 @@ impl Reference<'_> {
         let seer = Seer::Guarded(GuardedSeer { upstream, targets, sticky: sticky.as_mut(), names });
         let is_changed = change(self.code, &mut self.changes, seer);
         if let Some(at_ns) = self.changes.next_grace(view) {
-            self.schedule_change(ChangeEvent::Grace(view), at_ns, grace_order(self.code, view));
+            self.schedule_change(ChangeEvent::Grace(view), at_ns);
         }
         if !is_changed {
             return None;
@@ -167,5 +249,6 @@ impl Reference<'_> {
                 Seer::Plain(_) => false,
             });
         }
+        self.look_at_batches();
     }
 }

@@ -39,38 +39,51 @@ pub(super) struct Cells {
     branches_inside: u64,
     /// Those of them that a scheduled flip will reach, if nothing else does.
     pub will_be_cut: u64,
+    /// Those that a change may reach.
+    pub may_be_cut: u64,
 }
 
 #[derive(Debug)]
 struct Cell {
     line: u32,
     around: u32,
-    /// Whether its timeline, or one around it, flips by events.
+    /// Whether its timeline, or one around it, flips by events; whether changes drive it, or one around it.
     eager: bool,
+    driven: bool,
+}
+
+/// How a timeline flips.
+#[derive(Clone, Copy)]
+pub(super) struct Flips {
+    /// By events of its own.
+    pub eager: bool,
+    /// By changes.
+    pub driven: bool,
 }
 
 impl Cells {
     /// The cell inside `around` of a node on that timeline.
-    fn within(&mut self, line: u32, eager: bool, around: u32) -> u32 {
+    fn within(&mut self, line: u32, flips: Flips, around: u32) -> u32 {
         if around != NONE {
             // There are few: one per path through nested processes. The search begins at the end, where the latest
             // are.
             let known = self.cells.iter().rposition(|c| (c.line, c.around) == (line, around));
-            return known.unwrap_or_else(|| self.add(line, eager, around)) as u32;
+            return known.unwrap_or_else(|| self.add(line, flips, around)) as u32;
         }
         let known = self.of_line.get(line as usize).map_or(NONE, |of| of.0);
         if known != NONE {
             return known;
         }
-        let cell = self.add(line, eager, NONE) as u32;
+        let cell = self.add(line, flips, NONE) as u32;
         self.of_line[line as usize].0 = cell;
         cell
     }
 
-    fn add(&mut self, line: u32, eager: bool, around: u32) -> usize {
+    fn add(&mut self, line: u32, flips: Flips, around: u32) -> usize {
         let cell = self.cells.len();
-        let eager = eager || self.is_eager(around);
-        self.cells.push(Cell { line, around, eager });
+        let eager = flips.eager || self.is_eager(around);
+        let driven = flips.driven || self.is_driven(around);
+        self.cells.push(Cell { line, around, eager, driven });
         self.inside.push(Vec::new());
         let mut at = cell as u32;
         while let Some(&Cell { line: of, around, .. }) = self.cells.get(at as usize) {
@@ -104,6 +117,16 @@ impl Cells {
         self.cells.get(cell as usize).is_some_and(|c| c.eager)
     }
 
+    fn is_driven(&self, cell: u32) -> bool {
+        self.cells.get(cell as usize).is_some_and(|c| c.driven)
+    }
+
+    /// Whether nothing is inside of the processes of a timeline.
+    pub fn is_empty(&self, line: u32) -> bool {
+        let cells = self.of_line.get(line as usize).map_or(&[][..], |of| &of.1);
+        cells.iter().all(|cell| self.inside[*cell as usize].is_empty())
+    }
+
     fn is_within(&self, cell: u32, line: u32) -> bool {
         let mut at = cell;
         while let Some(&Cell { line: of, around, .. }) = self.cells.get(at as usize) {
@@ -118,11 +141,13 @@ impl Cells {
     pub fn enter(&mut self, cell: u32) {
         self.branches_inside += u64::from(cell != NONE);
         self.will_be_cut += u64::from(self.is_eager(cell));
+        self.may_be_cut += u64::from(self.is_driven(cell));
     }
 
     pub fn leave(&mut self, cell: u32) {
         self.branches_inside -= u64::from(cell != NONE);
         self.will_be_cut -= u64::from(self.is_eager(cell));
+        self.may_be_cut -= u64::from(self.is_driven(cell));
     }
 }
 
@@ -131,7 +156,8 @@ impl Reference<'_> {
     pub(super) fn schedule_flips(&mut self) {
         for line in 0..self.lines.len() as u32 {
             let begins_later = self.lines[line as usize].next_flip_ns() == u64::MAX;
-            if self.tables.lines[line as usize].eager_crash && !begins_later {
+            let site = &self.tables.lines[line as usize];
+            if site.eager_crash && !site.is_driven && !begins_later {
                 self.schedule_flip(line);
             }
         }
@@ -158,6 +184,14 @@ impl Reference<'_> {
             self.flipped_since.push(line);
         }
         self.flips_since[line as usize] += flips;
+    }
+
+    /// A change lets the nodes of a timeline fail, or repairs them.
+    pub(super) fn drive(&mut self, line: u32, is_up: bool) {
+        if self.lines[line as usize].drive(is_up) {
+            self.count_flips(line, 1);
+            self.flipped(line, is_up);
+        }
     }
 
     fn flipped(&mut self, line: u32, is_up: bool) {
@@ -215,8 +249,9 @@ impl Reference<'_> {
             }
             (Mode::Crash, true) => {
                 let around = self.branches.slots[slot.index()].cell;
-                let eager = self.tables.lines[line as usize].eager_crash;
-                let cell = self.cells.within(line, eager, around);
+                let of = &self.tables.lines[line as usize];
+                let flips = Flips { eager: of.eager_crash && !of.is_driven, driven: of.is_driven };
+                let cell = self.cells.within(line, flips, around);
                 let child = self.send_child(slot);
                 // It was counted in the cell around, if any.
                 self.cells.leave(around);
@@ -318,7 +353,7 @@ impl Reference<'_> {
 
     /// Kills the processes of a timeline: requests inside are cut off and fail with `reset`, as do those that continued
     /// only because no cancellation reached them.
-    fn crash(&mut self, line: u32) {
+    pub(super) fn crash(&mut self, line: u32) {
         self.connections_end(line);
         if self.cells.branches_inside == 0 {
             return;

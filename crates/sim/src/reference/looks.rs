@@ -11,7 +11,7 @@ use crate::record::{
 };
 use weir_model::connections::Count;
 use weir_model::faulty::Faulty;
-use weir_plan::{Mode, Point};
+use weir_plan::Point;
 use weir_policy::{SubsetSizes, TargetId};
 
 /// The timeline of a member, and when the member is there, ns.
@@ -82,7 +82,7 @@ impl Reference<'_> {
         for (stage, fault) in self.faults() {
             sites.push(OutageSite {
                 place: point.sites[stage.site.index()].label.clone(),
-                what: effect(fault.mode),
+                what: fault.mode.word(),
                 count: stage.nodes.len() as u64,
             });
             for FaultLine { line, from_ns, to_ns } in self.lines_of(stage, fault) {
@@ -170,16 +170,5 @@ impl Reference<'_> {
             Some(SubsetSample { site, count, least, most, targets: first.health().count().0 })
         };
         self.tables.nodes.iter().enumerate().filter_map(sample).collect()
-    }
-}
-
-/// What a node does while it is down, in the word of the language.
-fn effect(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Refuse => "refuse",
-        Mode::Crash => "crash",
-        Mode::Blackhole => "blackhole",
-        Mode::Slow => "slow",
-        Mode::Pause => "pause",
     }
 }

@@ -30,7 +30,8 @@ pub fn timetable(point: &Point, scenario: &Scenario, key: Key) -> Result<Timetab
     let Some(tables) = code.changes.as_deref() else { return Ok(Timetable::default()) };
     let mut changes = Changes::new(&code, key);
     for (step, of) in (0..).zip(&tables.steps) {
-        changes.step(&code, step, of.at_ns, |_| {});
+        changes.step(&code, step, of.at_ns);
+        changes.effects.clear();
     }
     let lbs = balancers(point, scenario, &code);
     let targets = |view: &ViewSite| {

@@ -7,7 +7,7 @@ use crate::code::watch::{MOST_WATCHED, Role, WatchTables, WatchedSite};
 use crate::results::over_time::{Act, OthersOverTime, OverTime, WatchedOverTime};
 use crate::results::timetable::balancers;
 use crate::state::acts::{self, Subject, What};
-use crate::state::changes::Changes;
+use crate::state::dry_run::dry_run;
 use std::collections::BTreeSet;
 use weir_plan::fleets::Member;
 use weir_plan::{NodeId, Point, Scenario};
@@ -25,12 +25,9 @@ pub(crate) fn tables(
     number: impl Fn(NodeId) -> NodeId,
 ) -> Option<Box<WatchTables>> {
     let (_, changes, fleets) = (code.every_ns?, code.changes.as_deref()?, point.fleets.as_deref()?);
-    let mut dry = Changes::new(code, key);
-    for (step, of) in (0..).zip(&changes.steps) {
-        dry.step(code, step, of.at_ns, |_| {});
-    }
+    let dry = dry_run(code, key);
     let Attendance { spans, absent } = &dry.attendance;
-    let moved: BTreeSet<Member> = spans.keys().chain(absent.keys()).copied().collect();
+    let moved: BTreeSet<Member> = spans.keys().chain(absent.keys()).chain(&dry.failed).copied().collect();
     let number = &number;
     let site = |member: &Member| {
         let members = fleets.all.get(member.fleet as usize)?;

@@ -2,24 +2,26 @@
 //! state; what a list of a source means to a balancer is decided in [`Lists`], what a change does to it by
 //! [`weir_policy::Upstream`].
 
-use crate::code::changes::{Absence, Attendance, Birth, ChangeTables, Span};
+use crate::code::changes::{Absence, Attendance, ChangeTables, FailingNode, Span};
 use crate::code::{Code, MemberId, StageId};
 use crate::state::acts::{Act, Acts, Subject, What};
+use crate::state::change_events::{ChangeEvent, grace_order, step_order, timer_order};
 use crate::state::lists::Lists;
+use crate::state::processes::{Batch, Effect, Goal, ProcessState};
 use crate::state::seer::Move;
-use crate::state::sights::Sight;
+use crate::state::sights::{Occasion, Sight};
 use crate::state::watch::Watch;
 use std::collections::{BTreeMap, BTreeSet};
 use weir_model::draws::purpose;
+use weir_plan::Leavers;
 use weir_plan::fleets::{Departure, Member, StepKind};
-use weir_plan::{First, Leavers};
 use weir_policy::fleet::draw;
 use weir_stats::Key;
 
 /// The state of all fleets.
 pub(crate) struct Changes {
     /// The key of the draws of changes, and of the nodes' own.
-    key: Key,
+    pub(super) key: Key,
     pub(super) node: Key,
     pub(super) fleets: Vec<Registry>,
     /// When each balancer saw a change last, ns.
@@ -34,6 +36,21 @@ pub(crate) struct Changes {
     pub to_come: u32,
     /// When members were there.
     pub attendance: Attendance,
+    /// Members that are processes, by their number among those.
+    pub(super) processes: Vec<ProcessState>,
+    /// Those of them that are to end as soon as nothing is inside.
+    pub draining: BTreeSet<u32>,
+    /// The batches of replacements that something waits for.
+    pub(super) batches: BTreeMap<(u32, u32), Batch>,
+    /// The timelines that a change holds down, and what a replacement in place has left to do.
+    pub(super) down: BTreeMap<u32, Vec<FailingNode>>,
+    pub(super) rest: BTreeMap<u32, BTreeSet<u32>>,
+    /// The members that a change has let fail.
+    pub failed: BTreeSet<Member>,
+    /// Replacements that were halted.
+    pub halted: BTreeSet<u32>,
+    /// What follows from a step, in its order: the engine takes it.
+    pub effects: Vec<Effect>,
     /// Members that have left, and what balancers have seen since connections were last updated. Kept only where connections are simulated.
     pub left: Vec<Member>,
     pub seen: Vec<(u32, Move)>,
@@ -46,9 +63,11 @@ pub(crate) struct Changes {
 #[derive(Default)]
 pub(super) struct Registry {
     /// Members that have not left.
-    up: BTreeSet<u32>,
-    /// Those of them that are not listed.
-    unlisted: BTreeSet<u32>,
+    pub up: BTreeSet<u32>,
+    /// Those of them that the registry has forgotten.
+    pub unlisted: BTreeSet<u32>,
+    /// Those of them that are to go, or do not run.
+    pub away: BTreeSet<u32>,
     /// The number of the next newcomer.
     next: u32,
     /// What each change has unlisted.
@@ -62,7 +81,7 @@ pub(super) struct Registry {
 impl Registry {
     /// The members that are listed, by number.
     pub fn listed(&self) -> impl Iterator<Item = u32> + '_ {
-        self.up.difference(&self.unlisted).copied()
+        self.up.difference(&self.unlisted).copied().filter(|number| !self.away.contains(number))
     }
 }
 
@@ -84,6 +103,14 @@ impl Changes {
             lists: tables.map_or_else(Vec::new, Lists::new_by_view),
             missed: tables.map_or_else(Vec::new, |tables| vec![Vec::new(); tables.views.len()]),
             to_come: 0,
+            processes: tables.map_or_else(Vec::new, ProcessState::all),
+            draining: BTreeSet::new(),
+            batches: BTreeMap::new(),
+            down: BTreeMap::new(),
+            rest: BTreeMap::new(),
+            failed: BTreeSet::new(),
+            halted: BTreeSet::new(),
+            effects: Vec::new(),
             attendance: Attendance::default(),
             left: Vec::new(),
             seen: Vec::new(),
@@ -92,55 +119,73 @@ impl Changes {
         }
     }
 
-    /// Takes a step. What begins with newcomers is given to `begin`; returns the sights that it brings, as indices.
-    pub fn step(
-        &mut self,
-        code: &Code,
-        step: u32,
-        now_ns: u64,
-        mut begin: impl FnMut(Birth),
-    ) -> std::ops::Range<usize> {
-        let known = self.sights.len();
-        let Some(tables) = code.changes.as_deref() else { return known..known };
+    /// The place of an event among all that happens to fleets at one instant.
+    pub fn order_of(&self, code: &Code, event: ChangeEvent) -> u64 {
+        match event {
+            ChangeEvent::Step(step) => step_order(code, step),
+            ChangeEvent::Grace(view) => grace_order(code, view),
+            ChangeEvent::Timer(timer) => timer_order(code, timer),
+            ChangeEvent::Sight(sight) => self.sights[sight as usize].order,
+        }
+    }
+
+    /// Takes a step: what follows from it is in [`Changes::effects`].
+    pub fn step(&mut self, code: &Code, step: u32, now_ns: u64) {
+        let Some(tables) = code.changes.as_deref() else { return };
         let of = tables.steps[step as usize];
         let key = self.key.with(tables.draws).with(u64::from(of.change)).with(u64::from(of.part));
-        let (fleet, moves) = match of.what {
-            StepKind::Unlist { fleet, share } => (fleet, self.unlist(fleet, of.change, share, key, now_ns)),
-            StepKind::Relist { fleet } => (fleet, self.relist(fleet, of.change, now_ns)),
+        let moves = match of.what {
+            StepKind::Unlist { fleet, share } => self.unlist(fleet, of.change, share, key, now_ns),
+            StepKind::Relist { fleet } => self.relist(fleet, of.change, now_ns),
             StepKind::Scale { fleet, to, .. } => {
                 let there = self.fleets[fleet as usize].up.len() as u32;
                 let newest =
                     Departure { fleet, k: there.saturating_sub(to), which: Leavers::Newest, replaces: false };
-                let mut moves = self.leave(newest, of.change, key, now_ns);
-                moves.append(&mut self.join(tables, fleet, to.saturating_sub(there), now_ns, &mut begin));
-                (fleet, moves)
+                let mut moves = self.leave(tables, newest, of.change, key, now_ns);
+                let newcomers = to.saturating_sub(there);
+                moves.append(&mut self.join(tables, (fleet, newcomers), of.change, now_ns).1);
+                moves
             }
-            StepKind::Move { leave, join, first } => {
-                let fleet = leave.map_or_else(|| join.map_or(0, |(fleet, _)| fleet), |leave| leave.fleet);
-                let gone = leave.map_or_else(Vec::new, |leave| self.leave(leave, of.change, key, now_ns));
-                // Newcomers that replace others are as many as those.
-                let join = join
-                    .map(|(fleet, k)| (fleet, if leave.is_some() { k.min(gone.len() as u32) } else { k }));
-                let come =
-                    join.map_or_else(Vec::new, |(fleet, k)| self.join(tables, fleet, k, now_ns, &mut begin));
-                let (mut first, mut then) = if first == First::Join { (come, gone) } else { (gone, come) };
-                first.append(&mut then);
-                (fleet, first)
+            StepKind::Move { leave: Some(leave), join: Some(join), first } => {
+                self.replace(tables, step, (leave, join), first, now_ns)
             }
+            StepKind::Move { leave: Some(leave), .. } => self.leave(tables, leave, of.change, key, now_ns),
+            StepKind::Move { join: Some(join), .. } => self.join(tables, join, of.change, now_ns).1,
+            StepKind::Move { .. } => Vec::new(),
+            StepKind::InPlace { of } => self.restart(tables, step, of, now_ns),
+            StepKind::Down => self.let_fail(tables, of.change, key, now_ns),
+            StepKind::Repair => self.repair(of.change, now_ns),
         };
-        self.report_moves(of.change, &moves, now_ns);
-        self.note_missed(tables, &moves);
+        let (fleet, part) = (fleet_of(of.what), u64::from(of.part));
+        let occasion = Occasion { fleet, change: of.change, part, order: step_order(code, step) };
+        self.moved(code, tables, &moves, occasion, now_ns);
+        self.look_at_batches(tables, now_ns);
+    }
+
+    /// Members have come or gone: balancers will see it.
+    pub(super) fn moved(
+        &mut self,
+        code: &Code,
+        tables: &ChangeTables,
+        moves: &[Move],
+        occasion: Occasion,
+        now_ns: u64,
+    ) {
+        self.report_moves(tables, occasion.change, moves, now_ns);
+        self.note_missed(tables, moves);
         if code.connections.is_some() {
             let left = |of: &Move| match *of {
-                Move::Remove(member) => {
+                Move::Remove(member) if tables.process_of(member).is_none() => {
                     (self.attendance.spans.get(&member)?.left_ns <= now_ns).then_some(member)
                 }
-                Move::Add(_) => None,
+                Move::Remove(_) | Move::Add(_) => None,
             };
             self.left.extend(moves.iter().filter_map(left));
         }
-        self.show(code, tables, fleet, step, &moves, now_ns);
-        known..self.sights.len()
+        let known = self.sights.len();
+        self.show(code, tables, moves, occasion, now_ns);
+        self.effects.extend((known..self.sights.len()).map(|sight| Effect::Sight(sight as u32)));
+        self.note_seen_by(tables, moves, known, now_ns);
     }
 
     /// Notes members that have left, or are not listed.
@@ -154,52 +199,82 @@ impl Changes {
         }
     }
 
-    fn leave(&mut self, of: Departure, change: u32, key: Key, now_ns: u64) -> Vec<Move> {
-        let registry = &mut self.fleets[of.fleet as usize];
-        let next = registry.next;
-        let below = if of.replaces { *registry.before.entry(change).or_insert(next) } else { u32::MAX };
-        let there = registry.up.range(..below).copied();
-        let k = of.k as usize;
-        let leavers: Vec<u32> = match of.which {
-            Leavers::Oldest => there.take(k).collect(),
-            Leavers::Newest => there.rev().take(k).collect(),
-            Leavers::Random => draw(there.collect(), k, key),
-        };
+    pub(super) fn leave(
+        &mut self,
+        tables: &ChangeTables,
+        of: Departure,
+        change: u32,
+        key: Key,
+        now_ns: u64,
+    ) -> Vec<Move> {
+        let leavers = self.leavers(of, change, key);
         let mut moves = Vec::with_capacity(leavers.len());
         for number in leavers {
-            registry.up.remove(&number);
+            self.fleets[of.fleet as usize].up.remove(&number);
             let member = Member { fleet: of.fleet, number };
-            let span = self.attendance.spans.entry(member).or_insert(Span::ALWAYS);
-            (span.left_ns, span.until_ns) = (now_ns, now_ns);
+            if let Some(process) = tables.process_of(member) {
+                moves.extend(self.must_go(tables, process, Goal::Gone, now_ns));
+                continue;
+            }
+            self.note_left(member, now_ns);
             // One that is not listed has left unseen.
-            if !registry.unlisted.remove(&number) {
+            if !self.fleets[of.fleet as usize].unlisted.remove(&number) {
                 moves.push(Move::Remove(member));
             }
         }
         moves
     }
 
-    fn join(
+    /// The members that leave now.
+    pub(super) fn leavers(&mut self, of: Departure, change: u32, key: Key) -> Vec<u32> {
+        let registry = &mut self.fleets[of.fleet as usize];
+        let next = registry.next;
+        let below = if of.replaces { *registry.before.entry(change).or_insert(next) } else { u32::MAX };
+        let there = registry.up.range(..below).copied();
+        let k = of.k as usize;
+        match of.which {
+            Leavers::Oldest => there.take(k).collect(),
+            Leavers::Newest => there.rev().take(k).collect(),
+            Leavers::Random => draw(there.collect(), k, key),
+        }
+    }
+
+    pub(super) fn note_left(&mut self, member: Member, now_ns: u64) {
+        let span = self.attendance.spans.entry(member).or_insert(Span::ALWAYS);
+        (span.left_ns, span.until_ns) = (now_ns, now_ns);
+    }
+
+    /// Newcomers join; returns them, and those that are listed at once.
+    pub(super) fn join(
         &mut self,
         tables: &ChangeTables,
-        fleet: u32,
-        k: u32,
+        (fleet, k): (u32, u32),
+        change: u32,
         now_ns: u64,
-        begin: &mut impl FnMut(Birth),
-    ) -> Vec<Move> {
+    ) -> (Vec<Member>, Vec<Move>) {
         let registry = &mut self.fleets[fleet as usize];
         let site = &tables.fleets[fleet as usize];
         let numbers = registry.next..registry.next.saturating_add(k).min(site.members);
         registry.next = numbers.end;
+        registry.up.extend(numbers.clone());
+        let newcomers: Vec<Member> = numbers.map(|number| Member { fleet, number }).collect();
         let mut moves = Vec::with_capacity(k as usize);
-        for number in numbers {
-            registry.up.insert(number);
-            site.births[(number - site.size) as usize].iter().for_each(|birth| begin(*birth));
-            let member = Member { fleet, number };
-            self.attendance.spans.insert(member, Span { joined_ns: now_ns, ..Span::ALWAYS });
-            moves.push(Move::Add(member));
+        for &member in &newcomers {
+            match tables.process_of(member) {
+                Some(process) => moves.extend(self.begin_boot(tables, process, change, now_ns)),
+                None => moves.push(self.begin(tables, member, now_ns)),
+            }
         }
-        moves
+        (newcomers, moves)
+    }
+
+    /// A newcomer begins.
+    pub(super) fn begin(&mut self, tables: &ChangeTables, member: Member, now_ns: u64) -> Move {
+        let site = &tables.fleets[member.fleet as usize];
+        let births = site.births.get(member.number.saturating_sub(site.size) as usize);
+        self.effects.extend(births.into_iter().flatten().map(|birth| Effect::Birth(*birth)));
+        self.attendance.spans.insert(member, Span { joined_ns: now_ns, ..Span::ALWAYS });
+        Move::Add(member)
     }
 
     fn unlist(&mut self, fleet: u32, change: u32, share: f64, key: Key, now_ns: u64) -> Vec<Move> {
@@ -221,7 +296,8 @@ impl Changes {
     fn relist(&mut self, fleet: u32, change: u32, now_ns: u64) -> Vec<Move> {
         let registry = &mut self.fleets[fleet as usize];
         let hidden = registry.hidden.remove(&change).unwrap_or_default();
-        let back = hidden.into_iter().filter(|number| registry.unlisted.remove(number));
+        let is_away = |number: &u32| registry.away.contains(number);
+        let back = hidden.into_iter().filter(|n| registry.unlisted.remove(n)).filter(|n| !is_away(n));
         let back: Vec<Member> = back.map(|number| Member { fleet, number }).collect();
         for member in &back {
             let times = self.attendance.absent.get_mut(member);
@@ -230,17 +306,26 @@ impl Changes {
         back.into_iter().map(Move::Add).collect()
     }
 
+    /// Reports what happens to a member or node, for a result over time.
+    pub(super) fn report(&mut self, subject: Subject, what: What, change: Option<u32>, at_ns: u64) {
+        if let Some(acts) = &mut self.acts {
+            acts.report(Act { at_ns, change, subject, what, by: None, value: None });
+        }
+    }
+
     /// Reports the members that a step moves.
-    fn report_moves(&mut self, change: u32, moves: &[Move], now_ns: u64) {
+    fn report_moves(&mut self, tables: &ChangeTables, change: u32, moves: &[Move], now_ns: u64) {
         let Some(acts) = &mut self.acts else { return };
         for of in moves {
+            // A process reports by itself when it runs and stops.
+            let has_process = tables.process_of(of.member()).is_some();
             let span = self.attendance.spans.get(&of.member());
             let (began, left) =
                 span.map_or((false, false), |span| (span.joined_ns == now_ns, span.left_ns <= now_ns));
             let whats: &[What] = match of {
-                Move::Add(_) if began => &[What::Runs, What::Listed],
+                Move::Add(_) if began && !has_process => &[What::Runs, What::Listed],
                 Move::Add(_) => &[What::Listed],
-                Move::Remove(_) if left => &[What::Unlisted, What::Stops],
+                Move::Remove(_) if left && !has_process => &[What::Unlisted, What::Stops],
                 Move::Remove(_) => &[What::Unlisted],
             };
             for what in whats {
@@ -282,7 +367,8 @@ impl Changes {
         self.fleets.iter().map(|registry| {
             let sent = |number: u32| registry.sent.get(number as usize).copied().unwrap_or(0);
             let by_number = registry.listed().map(|number| (number, sent(number))).collect();
-            (registry.up.len() as u32, registry.unlisted.len() as u32, by_number)
+            let unlisted = registry.unlisted.union(&registry.away).count() as u32;
+            (registry.up.len() as u32, unlisted, by_number)
         })
     }
 
@@ -326,5 +412,17 @@ impl Changes {
         {
             time.until_ns = now_ns;
         }
+    }
+}
+
+/// The fleet that a step is about.
+fn fleet_of(what: StepKind) -> u32 {
+    match what {
+        StepKind::Unlist { fleet, .. } | StepKind::Relist { fleet } | StepKind::Scale { fleet, .. } => fleet,
+        StepKind::InPlace { of } => of.fleet,
+        StepKind::Move { leave, join, .. } => {
+            leave.map_or_else(|| join.map_or(0, |(fleet, _)| fleet), |leave| leave.fleet)
+        }
+        StepKind::Down | StepKind::Repair => 0,
     }
 }

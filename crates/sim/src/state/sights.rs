@@ -24,6 +24,19 @@ pub(crate) struct Sight {
     news: Vec<News>,
 }
 
+/// What lets members come or go.
+#[derive(Clone, Copy)]
+pub(crate) struct Occasion {
+    /// The fleet whose lag it has.
+    pub fleet: u32,
+    /// The number of the change.
+    pub change: u32,
+    /// What tells it from others of the change: draws depend on it.
+    pub part: u64,
+    /// Its place among all that happens at one instant.
+    pub order: u64,
+}
+
 /// What a balancer sees of a fleet.
 #[derive(Clone, Debug)]
 enum News {
@@ -49,13 +62,10 @@ impl Changes {
         &mut self,
         code: &Code,
         tables: &ChangeTables,
-        fleet: u32,
-        step: u32,
         moves: &[Move],
+        of: Occasion,
         now_ns: u64,
     ) {
-        let of = tables.steps[step as usize];
-        let views = tables.views.len() as u64;
         let news = self.news(tables, moves);
         for (view, site) in tables.views.iter().enumerate() {
             let concerns = |news: &&News| match news {
@@ -69,12 +79,12 @@ impl Changes {
             let balancer = &code.instances[site.instance as usize];
             let key =
                 self.node.with(code.place_keys[balancer.place as usize]).with(u64::from(balancer.number));
-            let key = key.with(purpose::LAG).with(u64::from(of.change)).with(u64::from(of.part));
-            let lag_ns = tables.fleets[fleet as usize].lag.draw(key);
+            let key = key.with(purpose::LAG).with(u64::from(of.change)).with(of.part);
+            let lag_ns = tables.fleets[of.fleet as usize].lag.draw(key);
             // Changes are seen in the order in which they were made.
             let at_ns = now_ns.saturating_add(lag_ns).max(self.seen_ns[view]);
             self.seen_ns[view] = at_ns;
-            let order = u64::from(step) * (views + 1) + 1 + view as u64;
+            let order = of.order + 1 + view as u64;
             self.sights.push(Sight { view: view as u32, at_ns, order, news: own });
         }
     }

@@ -1,12 +1,12 @@
-//! `change.join`, `leave`, `scale`, `unlist`, `rolling`: what happens to a fleet during a run.
+//! `change.join`, `leave`, `scale`, `unlist`, `rolling`, `down`: what happens to fleets and nodes during a run.
 
 use super::{Arg, Description, Function, Group, examples, may, need};
 use crate::language::call::{Call, Outcome};
-use crate::language::value::{ChangeValue, FleetValue};
+use crate::language::value::{ChangeValue, FleetValue, NodeValue};
 use starlark::values::ValueLike;
-use weir_plan::{Change, ChangeKind, First, Leavers, NodeId, Spec};
+use weir_plan::{Change, ChangeKind, First, Leavers, Mode, NodeId, Rollout, Spec, Wait};
 
-pub(super) static FUNCTIONS: [Function; 5] = [
+pub(super) static FUNCTIONS: [Function; 6] = [
     Function {
         name: "change.join",
         about: about("New members join a fleet.", "k newcomers: cold, empty, unknown to every balancer"),
@@ -65,7 +65,12 @@ pub(super) static FUNCTIONS: [Function; 5] = [
             AT,
             may("batch", "1 or more", "1", "how many at once"),
             may("every", "a duration", "10*s", "from one batch to the next"),
-            may("first", "\"join\" | \"leave\"", "\"join\"", "what a batch does first"),
+            may(
+                "first",
+                "\"join\" | \"leave\" | \"in_place\"",
+                "\"join\"",
+                "what a batch does first; `in_place`: the same members stop, and begin anew under their address",
+            ),
             may("which", "\"oldest\" | \"random\"", "\"oldest\"", "which members go first"),
             may(
                 "into",
@@ -73,9 +78,51 @@ pub(super) static FUNCTIONS: [Function; 5] = [
                 "None",
                 "the fleet of the newcomers (another version); `None`: the same",
             ),
+            may("count", "1 or more, or None", "None", "how many members are replaced; `None`: all"),
+            may("down", "a duration", "0*s", "in place: how long a member is stopped before it boots"),
+            may(
+                "unlist",
+                "True | False",
+                "True",
+                "in place: whether balancers are told; `False`: checks and failures have to find out",
+            ),
+            may(
+                "wait",
+                "\"running\" | \"eligible\" or None",
+                "None",
+                "what the next batch waits for beside `every`: that newcomers run, or may be picked everywhere",
+            ),
         ],
         more: &[],
         make: rolling,
+    },
+    Function {
+        name: "change.down",
+        about: Description {
+            group: Group::Ask,
+            meaning: "Nodes fail for a while: servers, a balancer, a zone.",
+            simulated: "as `faulty` in that mode; no registry and no list changes",
+            served: "nothing; `weir verify` refuses it",
+            draws: "which nodes, where they are drawn",
+            example: examples::LIFE,
+        },
+        args: &[
+            need("nodes", "a node, a list of nodes and fleets, or a fleet", "what fails"),
+            AT,
+            may("lasts", "a duration or None", "None", "for how long; `None`: to the end"),
+            may("k", "1 or more, or None", "None", "how many of them; `None`: all"),
+            may("which", "\"oldest\" | \"newest\" | \"random\"", "\"oldest\"", "which of them"),
+            may(
+                "mode",
+                "\"crash\" | \"refuse\" | \"blackhole\" | \"slow\"",
+                "\"crash\"",
+                "what happens to requests meanwhile",
+            ),
+            may("slow", "above 0", "10.0", "the factor of work in mode \"slow\""),
+            may("checks", "\"fail\" | \"pass\"", "\"fail\"", "whether health checks notice"),
+        ],
+        more: &[],
+        make: down,
     },
 ];
 
@@ -126,17 +173,97 @@ fn unlist<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
 fn rolling<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let batch = count(call, "batch", 1);
     let every_ns = call.duration("every").unwrap_or(10_000_000_000);
-    let orders = [("join", Some(First::Join)), ("leave", Some(First::Leave))];
+    let orders =
+        [("join", Some(First::Join)), ("leave", Some(First::Leave)), ("in_place", Some(First::InPlace))];
     let first = call.choice("first", &orders).unwrap_or_default();
     let words = [("oldest", Some(Leavers::Oldest)), ("random", Some(Leavers::Random))];
     let which = call.choice("which", &words).unwrap_or_default();
     let into = call.value_or_none("into").is_some().then(|| fleet(call, "into"));
+    let more = rollout(call, first, into.is_some());
     let into = match into {
         None => None,
         Some(None) => return Ok(None),
         Some(into) => into,
     };
-    change(call, batch.map(|batch| ChangeKind::Rolling { batch, every_ns, first, which, into }))
+    change(call, batch.map(|batch| ChangeKind::Rolling { batch, every_ns, first, which, into, more }))
+}
+
+/// What only some replacements have.
+fn rollout(call: &mut Call<'_, '_, '_, '_>, first: First, has_into: bool) -> Rollout {
+    let count = call.value_or_none("count").and_then(|_| call.count("count", 1, u32::MAX));
+    let waits = [("running", Some(Wait::Running)), ("eligible", Some(Wait::Eligible))];
+    let wait = call.value_or_none("wait").and_then(|_| call.choice("wait", &waits));
+    let down_ns = call.duration("down");
+    let is_unlisted = call.truth("unlist");
+    let help = "write `first=\"in_place\"`, or leave it out";
+    if first == First::InPlace && has_into {
+        call.wrong_but(
+            "`into` with `first=\"in_place\"`: the members stay, under their number and address",
+            "leave `into` out, or write `first=\"leave\"`",
+        );
+    } else if first != First::InPlace && (down_ns.is_some() || is_unlisted == Some(false)) {
+        let name = if down_ns.is_some() { "down" } else { "unlist=False" };
+        call.wrong_but(format!("`{name}` without `first=\"in_place\"`: newcomers replace the members"), help);
+    }
+    Rollout { count, down_ns: down_ns.unwrap_or(0), is_unlisted: is_unlisted.unwrap_or(true), wait }
+}
+
+fn down<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let nodes = failing(call);
+    let lasts_ns = call.value_or_none("lasts").and_then(|_| call.positive_duration("lasts"));
+    let k = call.value_or_none("k").and_then(|_| call.count("k", 1, u32::MAX));
+    let words = [
+        ("oldest", Some(Leavers::Oldest)),
+        ("newest", Some(Leavers::Newest)),
+        ("random", Some(Leavers::Random)),
+    ];
+    let which = call.choice("which", &words).unwrap_or_default();
+    let modes = [
+        ("crash", Some(Mode::Crash)),
+        ("refuse", Some(Mode::Refuse)),
+        ("blackhole", Some(Mode::Blackhole)),
+        ("slow", Some(Mode::Slow)),
+    ];
+    let mode = call.choice("mode", &modes).unwrap_or(Mode::Crash);
+    let slow = call.positive("slow");
+    if slow.is_some() && mode != Mode::Slow && !call.failed() {
+        call.warn(
+            "`slow` of `change.down` has no effect: it is read in mode \"slow\" only",
+            "write `mode=\"slow\"`, or leave `slow` out",
+        );
+    }
+    let checks_pass =
+        call.choice("checks", &[("fail", Some(false)), ("pass", Some(true))]).unwrap_or_default();
+    let Some(nodes) = nodes else { return Ok(None) };
+    let what = ChangeKind::Down { lasts_ns, k, which, mode, slow: slow.unwrap_or(10.0), checks_pass };
+    made(call, nodes, what)
+}
+
+/// The nodes that fail: each at most once, and none that answers by itself.
+fn failing(call: &mut Call<'_, '_, '_, '_>) -> Option<Vec<NodeId>> {
+    let one = call.value("nodes").and_then(|value| value.downcast_ref::<NodeValue>()).map(|node| node.0);
+    let nodes = match one {
+        Some(node) => vec![node],
+        None => call.targets_at("nodes")?,
+    };
+    for (i, id) in nodes.iter().enumerate() {
+        let kind = match call.context.state.borrow().graph.spec(*id) {
+            Some(Spec::Respond { .. }) => Some("respond"),
+            Some(Spec::Redirect { .. }) => Some("redirect"),
+            Some(Spec::Weight { .. }) => Some("weight"),
+            _ => None,
+        };
+        if let Some(kind) = kind {
+            let message = format!("`nodes` of `change.down` names a `{kind}`, which cannot fail");
+            call.wrong_but(message, "name the node behind it, or a `server`");
+            return None;
+        }
+        if nodes[..i].contains(id) {
+            call.wrong_but("`nodes` of `change.down` names a node twice", "leave one of them out");
+            return None;
+        }
+    }
+    Some(nodes)
 }
 
 /// A number of members, 1 or more.
@@ -168,10 +295,18 @@ fn fleet(call: &mut Call<'_, '_, '_, '_>, name: &str) -> Option<NodeId> {
 }
 
 fn change<'v>(call: &mut Call<'v, '_, '_, '_>, what: Option<ChangeKind>) -> Outcome<'v> {
-    let (fleet, at_ns) = (fleet(call, "fleet"), call.duration("at"));
-    let (Some(fleet), Some(at_ns), Some(what)) = (fleet, at_ns, what) else { return Ok(None) };
+    let (Some(fleet), Some(what)) = (fleet(call, "fleet"), what) else { return Ok(None) };
+    made(call, vec![fleet], what)
+}
+
+fn made<'v>(call: &mut Call<'v, '_, '_, '_>, nodes: Vec<NodeId>, what: ChangeKind) -> Outcome<'v> {
+    let mut nodes = nodes.into_iter();
+    let (Some(fleet), Some(at_ns)) = (nodes.next(), call.duration("at")) else { return Ok(None) };
+    if call.failed() {
+        return Ok(None);
+    }
     let at = call.location();
     let span = at.as_ref().map(|at| at.span()).unwrap_or_default();
-    let change = Change { fleet, at_ns, what, span };
+    let change = Change { fleet, others: nodes.collect(), at_ns, what, span };
     Ok(Some(call.heap().alloc(ChangeValue((change, at)))))
 }

@@ -1,5 +1,6 @@
-//! `fleet(n, f, name=None, lag=0*s)`: members that come and go; `find.file(path, f, ...)`: those that a file lists.
+//! `fleet(n, f, name=None, lag=0*s, life=None)`: members that come and go; `find.file(path, f, ...)`: those that a file lists.
 
+use super::life::{self, LIFE};
 use super::pool::{refuse_node, wants_index};
 use super::{Arg, Description, Function, Group, NAME, examples, may, need};
 use crate::language::call::{Call, Outcome, describe};
@@ -26,6 +27,7 @@ pub(super) static FUNCTIONS: [Function; 2] = [
             need("f", "a function", "makes the node of a member; called once, as `f()`"),
             NAME,
             LAG,
+            LIFE,
         ],
         more: &[],
         make,
@@ -64,6 +66,7 @@ pub(super) static FUNCTIONS: [Function; 2] = [
             ),
             NAME,
             LAG,
+            LIFE,
         ],
         make: find_file,
     },
@@ -193,7 +196,7 @@ fn add<'v>(
     source: Option<FleetSource>,
 ) -> Outcome<'v> {
     let lag = call.dist("lag").unwrap_or(Dist::Fixed { ns: 0 });
-    let name = call.name_or_none();
+    let (name, life) = (call.name_or_none(), life::read(call));
     if call.failed() {
         return Ok(None);
     }
@@ -209,6 +212,6 @@ fn add<'v>(
     // It has the site of the node that a balancer picks: the places of a file are those that it has with a `pool`.
     let site = call.context.state.borrow().graph.node(root).map_or(0, |node| node.site);
     let id =
-        call.add(site, Spec::Fleet(Fleet { size, first, lag, source, label }), Edge::Node(root), name)?;
+        call.add(site, Spec::Fleet(Fleet { size, first, lag, source, life, label }), Edge::Node(root), name)?;
     Ok(Some(call.heap().alloc(FleetValue(id))))
 }

@@ -24,6 +24,7 @@ mod key;
 mod keys;
 mod lagged;
 mod lb;
+mod life;
 mod listen;
 mod mix;
 mod mmpp;
@@ -73,6 +74,7 @@ static ALL: &[&[Function]] = &[
     &retry::FUNCTIONS,
     &pool::FUNCTIONS,
     &fleet::FUNCTIONS,
+    &life::FUNCTIONS,
     &weight::FUNCTIONS,
     &lb::random::FUNCTIONS,
     &lb::round_robin::FUNCTIONS,

@@ -10,6 +10,7 @@ use crate::code::connections::ConnectionTables;
 use crate::code::{Code, NOT};
 use crate::compile::blocks::{Draft, End, Layout, MOST, inside, offset, spare};
 use crate::compile::loops::Loops;
+use crate::compile::owners::Owners;
 use std::collections::{BTreeMap, BTreeSet};
 use weir_model::concurrent;
 use weir_model::draws::of_place as purpose;
@@ -103,7 +104,8 @@ impl Builder<'_> {
     fn find_births(&mut self) {
         self.born.extend(self.beginnings.iter().map(|(&node, &birth)| (node, birth)));
         let (point, instances) = (self.layout.point, &self.code.instances);
-        self.code.changes = ChangeTables::new(point, self.scenario, instances, &self.born);
+        self.code.changes =
+            ChangeTables::new(point, self.scenario, instances, &self.born, &self.tables.driven);
     }
 
     fn place_blocks(&mut self) -> Result<(), String> {
@@ -321,7 +323,7 @@ impl Builder<'_> {
         }
         let place = self.layout.place(node);
         let key = match &fault.line {
-            Line::Own => LineKey::Node(place, self.layout.number[node as usize]),
+            Line::Own | Line::Driven(_) => LineKey::Node(place, self.layout.number[node as usize]),
             Line::Together(name) => LineKey::Name(name.clone()),
             // Numbered among those of their site: what the file creates elsewhere changes nothing.
             Line::Block(block) => {
@@ -330,12 +332,16 @@ impl Builder<'_> {
         };
         let law = fault.law();
         let line = self.tables.lines.len() as u32;
-        self.tables.lines.push(LineSite { law, key, eager_crash: false, anew: Vec::new() });
-        if !matches!(fault.line, Line::Together(_)) {
-            self.born.push((node, Birth::Line(line)));
-        }
-        if fault.line != Line::Own {
-            self.lines.insert(fault.line.clone(), line);
+        let is_driven = matches!(fault.line, Line::Driven(_));
+        self.tables.lines.push(LineSite { law, key, eager_crash: false, is_driven, anew: Vec::new() });
+        match fault.line {
+            Line::Driven(_) => self.tables.driven.push((node, line)),
+            Line::Own => self.born.push((node, Birth::Line(line))),
+            Line::Block(_) => {
+                self.born.push((node, Birth::Line(line)));
+                self.lines.insert(fault.line.clone(), line);
+            }
+            Line::Together(_) => _ = self.lines.insert(fault.line.clone(), line),
         }
         line
     }
@@ -401,11 +407,25 @@ impl Builder<'_> {
         }
     }
 
+    /// Finds what begins anew when a process restarts that changes drive: what belongs to it alone.
+    fn restart_driven(&mut self) {
+        let is_crash = |node: u32| matches!(self.layout.point.spec(node), Some(Spec::Faulty(of)) if of.mode == Mode::Crash);
+        let driven = self.tables.driven.iter().copied();
+        let driven: BTreeMap<u32, u32> = driven.filter(|(node, _)| is_crash(*node)).collect();
+        let owners = Owners::new(&self.layout, &driven.keys().copied().collect());
+        for (&node, &birth) in &self.beginnings {
+            for entrance in owners.around(node) {
+                self.tables.lines[driven[&entrance] as usize].anew.push(birth);
+            }
+        }
+    }
+
     /// Finds what begins anew when a process restarts.
     fn find_restarts(&mut self) {
         if self.beginnings.is_empty() {
             return;
         }
+        self.restart_driven();
         let point = self.layout.point;
         let faults = (0..self.code.stages.len()).filter_map(|s| match self.tables.nodes[s].act {
             Act::Fault { fault } if self.tables.faults[fault as usize].mode == Mode::Crash => {
@@ -419,6 +439,9 @@ impl Builder<'_> {
             for (&node, member) in stage.nodes.iter().zip((base..).map(MemberId)) {
                 let site = &self.tables.faults[fault as usize];
                 let line = self.tables.fault_lines[member.index_from(site.offset)];
+                if self.tables.lines[line as usize].is_driven {
+                    continue;
+                }
                 let mut seen = BTreeSet::new();
                 let mut stack = vec![node];
                 while let Some(id) = stack.pop() {

@@ -218,6 +218,8 @@ pub(crate) struct LineSite {
     pub key: LineKey,
     /// Whether it flips by events, because a flip cuts requests off.
     pub eager_crash: bool,
+    /// Whether changes drive it, rather than its law.
+    pub is_driven: bool,
     /// What begins anew when it comes up again.
     pub anew: Vec<Birth>,
 }
@@ -279,6 +281,8 @@ pub(crate) struct Tables {
     /// does.
     pub pauses: Vec<u32>,
     pub lines: Vec<LineSite>,
+    /// Nodes that changes drive, each with its timeline.
+    pub driven: Vec<(u32, u32)>,
     pub flaky: Vec<FlakySite>,
     pub warmups: Vec<WarmupSite>,
     pub warmup_count: u32,

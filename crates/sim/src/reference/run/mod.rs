@@ -243,6 +243,9 @@ impl<'a> Reference<'a> {
                 self.scheduled -= u64::from(!what::never_ends(event.who));
                 self.handle(event);
             }
+            if !self.changes.draining.is_empty() {
+                self.look_at_processes();
+            }
         }
         if let Some(cut) = self.cut {
             return Err(cut);
@@ -277,6 +280,7 @@ impl<'a> Reference<'a> {
             || self.branches.live > self.checks_live
                 && (self.scheduled > 0
                     || self.cells.will_be_cut > 0
+                    || self.cells.may_be_cut > 0 && self.changes.to_come > 0
                     || self.checks_live > 0 && self.unasked < MOST_UNASKED
                     || self.anyone_waits_for_health())
     }

@@ -14,6 +14,7 @@ mod lists;
 mod loops;
 mod order;
 mod over_time;
+mod processes;
 mod random;
 mod relayed;
 mod served;
@@ -114,9 +115,16 @@ impl Reference<'_> {
 }
 
 fn plan(source: &str) -> Plan {
-    let request =
-        Request { name: "test.star".into(), source: source.as_bytes().to_vec(), ..Request::default() };
-    evaluate(&request).unwrap_or_else(|e| panic!("{}\n{source}", e[0])).plan
+    evaluate(&request(source)).unwrap_or_else(|e| panic!("{}\n{source}", e[0])).plan
+}
+
+/// The plan of a file, unless something is wrong with it.
+fn plan_if_valid(source: &str) -> Option<Plan> {
+    evaluate(&request(source)).ok().map(|evaluated| evaluated.plan)
+}
+
+fn request(source: &str) -> Request {
+    Request { name: "test.star".into(), source: source.as_bytes().to_vec(), ..Request::default() }
 }
 
 fn options() -> Options {

@@ -223,6 +223,11 @@ impl Scopes {
         self.live[number as usize].line = NOT;
     }
 
+    /// Whether no request is in the processes of a timeline.
+    pub fn is_empty(&self, line: u32) -> bool {
+        self.inside[line as usize].is_empty()
+    }
+
     /// The requests in the processes of a timeline, each by the outermost one, in the order in which they die, with
     /// number and tag.
     pub fn inside(&self, line: u32, order: impl Fn(SlotId) -> u64) -> Vec<(u64, u32, u32, u32)> {
@@ -245,11 +250,12 @@ impl Scopes {
         &self.limits[first..first + usize::from(self.slots[slot.index()].limits)]
     }
 
-    /// Whether a limit, or a scheduled crash, will cut a request off.
-    pub fn will_be_cut(&self, slot: SlotId, lines: &LineTables) -> bool {
+    /// Whether a limit, or a scheduled crash, will cut a request off. `changes`: whether changes are still to come, which
+    /// may end a process.
+    pub fn will_be_cut(&self, slot: SlotId, lines: &LineTables, changes: bool) -> bool {
         self.rows(slot).iter().any(|row| {
             let line = self.live[row.live as usize].line;
-            lines.lines.get(line as usize).is_none_or(|line| line.eager)
+            lines.lines.get(line as usize).is_none_or(|line| line.eager && (changes || !line.is_driven))
         })
     }
 

@@ -22,8 +22,9 @@ pub(crate) use namespace::NamespaceValue;
 pub(crate) use node::NodeValue;
 pub(crate) use poison::Poison;
 pub(crate) use setting::{
-    BudgetValue, ChangeValue, EjectValue, HealthValue, HttpValue, KeyValue, KeysValue, OutlierValue,
-    RequestValue, ScopeValue, SlowStartValue, SubsetValue, TlsClientValue, TlsServerValue, WhenValue,
+    BudgetValue, ChangeValue, EjectValue, HealthValue, HttpValue, KeyValue, KeysValue, LifeValue,
+    OutlierValue, RequestValue, ScopeValue, SlowStartValue, SubsetValue, TlsClientValue, TlsServerValue,
+    WhenValue,
 };
 
 /// An error that ends the evaluation: a sentence, to which the evaluator adds the place.

@@ -5,6 +5,7 @@ use starlark::values::{
     NoSerialize, ProvidesStaticType, StarlarkPagablePanic, StarlarkValue, starlark_value,
 };
 use std::fmt;
+use weir_model::process::Life;
 use weir_plan::diagnostic::Location;
 use weir_plan::{
     Change, HealthCheck, Http, KeySource, Keys, RequestShape, RouteCondition, Scope, TlsClient, TlsServer,
@@ -53,6 +54,8 @@ settings! {
     ScopeValue(Scope), "scope";
     /// `change.join(...)` and its like; with its place.
     ChangeValue((Change, Option<Location>)), "change";
+    /// `life(...)`.
+    LifeValue(Life), "life";
     /// `budget(...)`.
     BudgetValue(Budget), "budget";
     /// `key.header(...)` and its like.
