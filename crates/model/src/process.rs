@@ -1,4 +1,4 @@
-//! A process: it boots, runs, is told to go, stops, and is stopped.
+//! A process: it boots, runs, has to go, stops, and is stopped.
 //!
 //! - In virtual time, and beside built-in servers: asked at the instants that it names, and when the last thing inside
 //!   has left it. What its balancers have seen, and what is inside, are arguments.

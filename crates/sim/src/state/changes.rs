@@ -7,7 +7,8 @@ use crate::code::{Code, MemberId, StageId};
 use crate::state::acts::{Act, Acts, Subject, What};
 use crate::state::change_events::{ChangeEvent, grace_order, step_order, timer_order};
 use crate::state::lists::Lists;
-use crate::state::processes::{Batch, Effect, Goal, ProcessState};
+use crate::state::processes::{Effect, Goal, ProcessState};
+use crate::state::rollouts::Batch;
 use crate::state::seer::Move;
 use crate::state::sights::{Occasion, Sight};
 use crate::state::watch::Watch;
@@ -153,8 +154,14 @@ impl Changes {
             StepKind::Move { join: Some(join), .. } => self.join(tables, join, of.change, now_ns).1,
             StepKind::Move { .. } => Vec::new(),
             StepKind::InPlace { of } => self.restart(tables, step, of, now_ns),
-            StepKind::Down => self.let_fail(tables, of.change, key, now_ns),
-            StepKind::Repair => self.repair(of.change, now_ns),
+            StepKind::Down => {
+                self.let_fail(tables, of.change, key, now_ns);
+                Vec::new()
+            }
+            StepKind::Repair => {
+                self.repair(of.change, now_ns);
+                Vec::new()
+            }
         };
         let (fleet, part) = (fleet_of(of.what), u64::from(of.part));
         let occasion = Occasion { fleet, change: of.change, part, order: step_order(code, step) };

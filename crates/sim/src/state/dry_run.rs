@@ -3,7 +3,8 @@
 use crate::code::Code;
 use crate::state::change_events::{ChangeEvent, Timer};
 use crate::state::changes::Changes;
-use crate::state::processes::{Effect, is_awaited};
+use crate::state::processes::Effect;
+use crate::state::rollouts::is_awaited;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use weir_stats::Key;
