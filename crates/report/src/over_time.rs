@@ -1,7 +1,8 @@
 //! Results over time (`every`): as JSON, as rows of tables, and the worst part in words.
 
 use crate::number;
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
 use std::collections::BTreeMap;
 use weir_sim::{Act, FIGURES, OthersOverTime, OverTime, PEAKS, Regained, ScenarioResult, WatchedOverTime};
 use weir_stats::Estimate;

@@ -117,6 +117,7 @@ fn scenario(name: &str, routers: i64, p50: f64) -> ScenarioResult {
         too_short: Vec::new(),
         needs_times: None,
         explained: None,
+        over_time: None,
     }
 }
 

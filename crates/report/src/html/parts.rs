@@ -94,13 +94,13 @@ fn side_by_side(told: &[Told<'_>], shown: &Selection, end_s: f64, out: &mut dyn 
     }
     writeln!(out, "</div>\n<div class=\"grid2\">")?;
     let write = |heading: &str, unit, values: &dyn Fn(&OverTime) -> Vec<Option<f64>>, out: &mut dyn Write| {
-        let line = |(told, colour): &(&Told<'_>, usize)| Line {
+        let lines = coloured.iter().map(|&(told, colour)| Line {
             of: told.of,
             name: shown.labels[told.number].clone(),
-            colour: *colour,
+            colour,
             values: values(told.of),
-        };
-        let lines = coloured.iter().map(line).collect();
+        });
+        let lines = lines.collect();
         PartChart { heading, unit, end_s, shades: &[], lines }.write(false, out)
     };
     for (figure, name) in FIGURES.iter().enumerate() {

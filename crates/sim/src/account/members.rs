@@ -46,14 +46,11 @@ impl MemberSums {
 }
 
 impl MemberSlice {
-    /// Those of a run from samples at the ends of its slices, of which there are so many.
-    pub fn all(samples: Vec<WatchSample>, every_ns: u64, number: usize) -> Vec<MemberSlice> {
+    /// Those of a run from samples at the ends of its slices, until that of arrivals.
+    pub fn all(samples: Vec<WatchSample>, end_ns: u64) -> Vec<MemberSlice> {
         let mut all: Vec<MemberSlice> = Vec::new();
         let mut before = WatchSample::default();
-        for sample in samples {
-            if (sample.at_ns.saturating_sub(1) / every_ns) as usize >= number {
-                break;
-            }
+        for sample in samples.into_iter().take_while(|sample| sample.at_ns <= end_ns) {
             let earlier = |site: usize| before.sites.get(site).copied().unwrap_or_default();
             let sites = sample.sites.iter().enumerate();
             all.push(MemberSlice {
@@ -113,7 +110,7 @@ mod tests {
             sample(2_000_000_000, of(7, 2_500_000_000, 1_000_000), of(30, 0, 0)),
             sample(2_500_000_000, of(8, 2_500_000_000, 1_000_000), of(30, 0, 0)),
         ];
-        let mut all = MemberSlice::all(samples, 1_000_000_000, 2);
+        let mut all = MemberSlice::all(samples, 2_400_000_000);
         assert_eq!(all.len(), 2, "what comes after the end of arrivals counts nowhere");
         let second = all[1].clone();
         assert_eq!((second.per_s(&second.sites[0]), second.in_flight(&second.sites[0])), (4.0, 2.0));

@@ -54,6 +54,9 @@ impl Engine<'_> {
             self.core.over = true;
             return self.core.pending.set_source(None);
         };
+        if self.core.boundary < u64::MAX && self.core.source.over_ns < u64::MAX {
+            self.end_last_part();
+        }
         self.core.mark = self.next_mark();
         let early = prefix_ns > 0;
         let key =

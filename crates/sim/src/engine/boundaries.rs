@@ -1,7 +1,7 @@
 //! The ends of the parts of a run that is told over time: what is counted there.
 
 use super::{Engine, FeatureStates};
-use crate::state::boundaries::{BoundaryCount, boundary_after, share_of};
+use crate::state::boundaries::{BoundaryCount, boundary_after, last_boundary, share_of};
 use weir_policy::TargetId;
 
 impl Engine<'_> {
@@ -9,20 +9,31 @@ impl Engine<'_> {
     pub(super) fn pass_boundaries(&mut self, now_ns: u64) {
         while now_ns > self.core.boundary {
             let at_ns = self.core.boundary;
-            self.core.boundary = boundary_after(self.core.code, &self.core.source.load, at_ns);
+            self.core.boundary = boundary_after(self.core.code, &self.core.source, at_ns);
             self.count_at(at_ns);
+        }
+    }
+
+    /// The last arrival is known: the part in which it is ends with it.
+    #[cold]
+    pub(crate) fn end_last_part(&mut self) {
+        if self.core.boundary < u64::MAX {
+            self.core.boundary = self.core.boundary.min(self.core.source.over_ns);
+            self.core.mark = self.core.mark.min(self.core.boundary);
         }
     }
 
     /// The run is over: counts at the ends of its last parts.
     pub(super) fn finish_boundaries(&mut self) {
-        let slices = self.core.ledger.aside.as_deref().and_then(|aside| aside.slices.as_ref());
-        let Some(ended_ns) = slices.map(|slices| slices.last_end_ns()) else { return };
-        let until_ns = self.core.source.load.end_ns(self.core.issued, ended_ns).max(ended_ns);
-        self.pass_boundaries(until_ns);
-        if std::mem::replace(&mut self.core.boundary, u64::MAX) < u64::MAX {
-            self.count_at(until_ns);
+        if self.core.boundary < u64::MAX
+            && let Some(end_ns) = last_boundary(&self.core.source)
+        {
+            self.pass_boundaries(end_ns);
+            if self.core.boundary < u64::MAX {
+                self.count_at(end_ns);
+            }
         }
+        self.core.boundary = u64::MAX;
     }
 
     /// Counts at the end of a part.

@@ -224,10 +224,11 @@ impl<'a> Engine<'a> {
             changes: Changes::new(code, key),
             alone: 0,
         };
-        let first_boundary = boundary_after(code, &load, 0);
+        let source = Source::new(load);
+        let first_boundary = boundary_after(code, &source, 0);
         let core = Core {
             code,
-            source: Source::new(load),
+            source,
             pending: Pending::new(),
             states: RequestStates::new(code),
             scopes: Scopes::new(code),

@@ -62,8 +62,8 @@ impl Clients {
     }
 
     /// The traffic.
-    pub fn load(&self) -> &Load {
-        &self.source.load
+    pub fn source(&self) -> &Source {
+        &self.source
     }
 
     pub fn window_ns(&self) -> u64 {
@@ -100,6 +100,7 @@ impl Reference<'_> {
             return self.pending.set_source(None);
         };
         self.set_mark();
+        self.end_last_part();
         let key = order_key(Class::Arrival, self.clients.issued);
         self.pending.set_source(Some(Entry { at: at.min(u64::MAX - 1), key, who: 0, tag: 0 }));
     }
@@ -159,6 +160,10 @@ impl Reference<'_> {
             self.schedule_arrival();
         } else {
             self.clients.over |= self.clients.issued == self.clients.source.load.requests;
+            if self.clients.over {
+                self.clients.source.over_ns = self.now_ns;
+                self.end_last_part();
+            }
         }
         if selected {
             let first = self.clients.first_last.map_or(self.now_ns, |(first, _)| first);

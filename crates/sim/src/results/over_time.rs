@@ -112,7 +112,7 @@ pub struct Act {
 /// The parts of a job's replications, added up.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct PooledSlices {
-    all: Vec<SliceSums>,
+    pub all: Vec<SliceSums>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberSlice>,
 }
@@ -157,19 +157,29 @@ impl PooledSlices {
         }
         peaks
     }
+}
 
-    /// The result over time. `is_connected`: whether connections were simulated.
-    pub fn over_time(&self, every_ns: u64, is_connected: bool) -> OverTime {
+impl OverTime {
+    /// The parts of a run that was measured once, by its clients.
+    pub fn of_one_run(every_ns: u64, slices: &[SliceSums]) -> OverTime {
+        let mut of = OverTime::of_slices(every_ns, slices, true);
+        let greatest = |figure: usize| of.latency_ms[figure].iter().flatten().copied().reduce(f64::max);
+        of.peak = std::array::from_fn(|figure| Estimate { value: greatest(figure), low: None, high: None });
+        of
+    }
+
+    /// What was counted of each part. `is_connected`: whether connections were.
+    pub(crate) fn of_slices(every_ns: u64, all: &[SliceSums], is_connected: bool) -> OverTime {
         let rate = |of: &dyn Fn(&SliceSums) -> u64| -> Vec<f64> {
-            self.all.iter().map(|slice| per_s(of(slice), slice.length_ns)).collect()
+            all.iter().map(|slice| per_s(of(slice), slice.length_ns)).collect()
         };
-        let latencies: Vec<_> = self.all.iter().map(SliceSums::latency_ms).collect();
+        let latencies: Vec<_> = all.iter().map(SliceSums::latency_ms).collect();
         let failed = |kind: Kind| {
-            let some = self.all.iter().any(|slice| slice.errors[kind as usize] > 0);
+            let some = all.iter().any(|slice| slice.errors[kind as usize] > 0);
             some.then(|| (kind, rate(&|slice| slice.errors[kind as usize])))
         };
         let connected = |of: &dyn Fn(&SliceSums) -> f64| -> Option<Vec<f64>> {
-            is_connected.then(|| self.all.iter().map(of).collect())
+            is_connected.then(|| all.iter().map(of).collect())
         };
         OverTime {
             every_ns,
@@ -178,7 +188,7 @@ impl PooledSlices {
             ok: rate(&|slice| slice.ok),
             errors: Kind::ALL.into_iter().filter_map(failed).collect(),
             latency_ms: std::array::from_fn(|figure| latencies.iter().map(|of| of[figure]).collect()),
-            in_flight: self.all.iter().map(SliceSums::in_flight).collect(),
+            in_flight: all.iter().map(SliceSums::in_flight).collect(),
             connections: connected(&SliceSums::connections),
             opened_per_s: connected(&|slice| per_s(slice.opened, slice.connected_ns)),
             ..OverTime::default()

@@ -109,8 +109,9 @@ fn parts(ran: &mut FinishedRun, program: &Program, load: &Load) -> Result<Option
         return Err(Cut::TooManyParts);
     }
     let arrived = ran.ledger.arrived;
-    let all = slices.finish(|last_ns| load.end_ns(arrived, last_ns));
-    let members = MemberSlice::all(aside.watched, every_ns, all.len());
+    let end_ns = load.end_ns(arrived, slices.last_arrival_ns());
+    let all = slices.finish(end_ns);
+    let members = MemberSlice::all(aside.watched, end_ns);
     let slices = PooledSlices::new(all, members);
     Ok(Some(RunParts::new(slices, aside.acts, program.code.watch.as_deref(), every_ns)))
 }

@@ -295,7 +295,7 @@ fn over_time(
     mut room: Option<&mut ReplicationValues>,
 ) -> Option<OverTime> {
     let (slices, code) = (slices?, &program.code);
-    let mut found = slices.over_time(scenario.every_ns?, code.connections.is_some());
+    let mut found = OverTime::of_slices(scenario.every_ns?, &slices.all, code.connections.is_some());
     for (figure, path) in over_time::PEAKS.into_iter().enumerate() {
         found.peak[figure] = kept(path, runs.iter().map(|run| run.peak_ms(figure)), room.as_deref_mut());
     }

@@ -121,12 +121,12 @@ pub(crate) fn add_members(
     slices: &[MemberSlice],
     acts: &[acts::Act],
 ) {
-    let is_connected = code.connections.is_some();
+    let (is_connected, parts) = (code.connections.is_some(), found.arrivals_per_s.len());
     for (index, site) in tables.sites.iter().enumerate() {
-        let each = |of: &dyn Fn(&MemberSlice) -> f64| slices.iter().map(of).collect::<Vec<f64>>();
+        let each = |of: &dyn Fn(&MemberSlice) -> f64| filled(slices, parts, of);
         found.watched.push(WatchedOverTime {
             node: site.node.clone(),
-            process: processes(site, acts, found.every_ns, slices.len()),
+            process: processes(site, acts, found.every_ns, parts),
             requests_per_s: each(&|slice| slice.per_s(&slice.sites[index])),
             in_flight: each(&|slice| slice.in_flight(&slice.sites[index])),
             connections: is_connected.then(|| each(&|slice| slice.connections(&slice.sites[index]))),
@@ -135,9 +135,7 @@ pub(crate) fn add_members(
     }
     let number = tables.others.len() as f64;
     if number > 0.0 {
-        let each = |of: &dyn Fn(&MemberSlice) -> f64| {
-            slices.iter().map(|slice| of(slice) / number).collect::<Vec<f64>>()
-        };
+        let each = |of: &dyn Fn(&MemberSlice) -> f64| filled(slices, parts, &|slice| of(slice) / number);
         found.others = OthersOverTime {
             requests_per_s: each(&|slice| slice.per_s(&slice.others)),
             in_flight: each(&|slice| slice.in_flight(&slice.others)),
@@ -145,6 +143,12 @@ pub(crate) fn add_members(
         };
     }
     found.acts = acts.iter().map(|act| named(act, tables, code, point)).collect();
+}
+
+/// A number for each part: 0 after the last arrival, where nothing is counted.
+fn filled(slices: &[MemberSlice], parts: usize, of: &dyn Fn(&MemberSlice) -> f64) -> Vec<f64> {
+    let counted = slices.iter().map(of);
+    counted.chain(std::iter::repeat(0.0)).take(parts).collect()
 }
 
 /// The state of a member's process at the end of each part.

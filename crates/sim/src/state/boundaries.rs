@@ -2,22 +2,27 @@
 
 use crate::code::Code;
 use crate::state::connections::Connections;
+use crate::state::source::Source;
 use crate::state::watch::{Watch, WatchSample};
 use weir_plan::over_time::MOST_PARTS;
 use weir_policy::{TargetId, Upstream};
-use weir_workload::Load;
 use weir_workload::parts::ConnectionCount;
 
-/// When the part of a run ends that begins then, ns; the end of time, if nothing is counted there.
-pub(crate) fn boundary_after(code: &Code, load: &Load, at_ns: u64) -> u64 {
+/// When the part of a run ends that begins then, ns: with the arrivals, if those end before. The end of time, if nothing is
+/// counted there.
+pub(crate) fn boundary_after(code: &Code, source: &Source, at_ns: u64) -> u64 {
     let Some(every_ns) = code.every_ns.filter(|_| code.connections.is_some() || code.watch.is_some()) else {
         return u64::MAX;
     };
     let next_ns = at_ns.saturating_add(every_ns);
-    if at_ns >= load.until_ns || next_ns / every_ns > MOST_PARTS {
-        return u64::MAX;
-    }
-    next_ns.min(load.until_ns)
+    let end_ns = source.load.until_ns.min(source.over_ns);
+    if at_ns >= end_ns || next_ns / every_ns > MOST_PARTS + 1 { u64::MAX } else { next_ns.min(end_ns) }
+}
+
+/// When the last part of a run ends that is over: `None`, if that is not known, and nothing more is counted.
+pub(crate) fn last_boundary(source: &Source) -> Option<u64> {
+    let end_ns = source.load.until_ns.min(source.over_ns);
+    (end_ns < u64::MAX).then_some(end_ns)
 }
 
 /// What is counted at the end of a part.

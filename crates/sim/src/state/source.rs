@@ -32,6 +32,8 @@ pub(crate) struct Source {
     taken: u64,
     /// Instants of the window's first and last arrival, once known.
     pub window: [u64; 2],
+    /// The last arrival, once it is known which it is: before the clock passes it.
+    pub over_ns: u64,
 }
 
 impl Source {
@@ -47,6 +49,7 @@ impl Source {
             drawn: 0,
             taken: 0,
             window: [u64::MAX; 2],
+            over_ns: u64::MAX,
         }
     }
 
@@ -87,6 +90,9 @@ impl Source {
                 self.window[1] = at;
             }
             self.last = at;
+        }
+        if self.drawn == self.load.requests {
+            self.over_ns = self.last;
         }
     }
 }

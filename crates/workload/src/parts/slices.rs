@@ -29,9 +29,8 @@ pub struct Slices {
     /// By number of a slice that may be the last one, how long after its beginning requests were answered: some of them after
     /// the end of arrivals, and then in no slice.
     late: BTreeMap<usize, Vec<u64>>,
-    /// The last arrival, and the last end.
+    /// The last arrival.
     last_arrival_ns: u64,
-    last_end_ns: u64,
     /// Counts of connections at the ends of slices.
     connections: Vec<ConnectionCount>,
     /// Whether a request came when there were already as many slices as there may be.
@@ -159,7 +158,6 @@ impl Slices {
             room: Vec::new(),
             late: BTreeMap::new(),
             last_arrival_ns: 0,
-            last_end_ns: 0,
             connections: Vec::new(),
             is_beyond: false,
         }
@@ -194,7 +192,6 @@ impl Slices {
             self.sort_fresh();
         }
         let ended_ns = arrived_ns.saturating_add(latency);
-        self.last_end_ns = self.last_end_ns.max(ended_ns);
         if let Some(number) = self.number_at(ended_ns) {
             self.all[number].sums.responses += 1;
             self.all[number].ended_ns += u128::from(ended_ns % self.every_ns);
@@ -231,21 +228,20 @@ impl Slices {
         self.connections.push(count);
     }
 
-    /// When the last request ended that was answered, ns.
-    pub fn last_end_ns(&self) -> u64 {
-        self.last_end_ns
-    }
-
     /// Whether there would be more slices than there may be.
     pub fn is_beyond(&self) -> bool {
         self.is_beyond || parts(self.last_arrival_ns, self.every_ns) > MOST_PARTS
     }
 
-    /// The sums of all slices up to the end of arrivals, which `end_ns` gives from the last of them; that instant belongs to
-    /// the last slice.
-    pub fn finish(mut self, end_ns: impl FnOnce(u64) -> u64) -> Vec<SliceSums> {
+    /// When the last request arrived of those that have ended, ns.
+    pub fn last_arrival_ns(&self) -> u64 {
+        self.last_arrival_ns
+    }
+
+    /// The sums of all slices up to the end of arrivals; that instant belongs to the last slice.
+    pub fn finish(mut self, end_ns: u64) -> Vec<SliceSums> {
         self.sort_fresh();
-        let end_ns = end_ns(self.last_arrival_ns).max(self.last_arrival_ns);
+        let end_ns = end_ns.max(self.last_arrival_ns);
         let number = parts(end_ns, self.every_ns).min(MOST_PARTS) as usize;
         self.all.resize(self.all.len().max(number), Slice::default());
         self.move_end(number, end_ns);
@@ -255,7 +251,7 @@ impl Slices {
             let length_ns = self.every_ns.min(end_ns - from_ns);
             slice.close(length_ns, &mut inside);
         }
-        self.add_connections();
+        self.add_connections(end_ns);
         self.all.into_iter().map(|slice| slice.sums).collect()
     }
 
@@ -282,10 +278,11 @@ impl Slices {
         slice.sums.add(&at_end.sums, &mut self.room);
     }
 
-    /// What was counted of connections, by slice.
-    fn add_connections(&mut self) {
+    /// What was counted of connections until the end, by slice.
+    fn add_connections(&mut self, end_ns: u64) {
         let mut before = ConnectionCount::default();
-        for count in std::mem::take(&mut self.connections) {
+        let counts = std::mem::take(&mut self.connections);
+        for count in counts.into_iter().take_while(|count| count.at_ns <= end_ns) {
             // A count at the end of a slice belongs to it.
             let number = (count.at_ns.saturating_sub(1) / self.every_ns) as usize;
             let Some(Slice { sums, .. }) = self.all.get_mut(number) else { return };
@@ -326,7 +323,8 @@ mod tests {
         let mut slices = Slices::new(S);
         requests.iter().for_each(|(at, latency, outcome)| slices.end(*at, *latency, *outcome));
         assert!(!slices.is_beyond());
-        slices.finish(|last| end_ns.unwrap_or(last))
+        let end_ns = end_ns.unwrap_or(slices.last_arrival_ns());
+        slices.finish(end_ns)
     }
 
     #[test]

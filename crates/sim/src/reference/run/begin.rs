@@ -42,12 +42,13 @@ impl<'a> Reference<'a> {
         let place = |i: u32| code.place_keys[i as usize];
         let choice = |at, n: u32| key.with(purpose::CHOICE).with(place(at)).with(u64::from(n));
         let draw = |&(purpose, at): &(u64, u32)| key.with(purpose::DRAW).with(purpose).with(place(at));
+        let clients = Clients::new(load);
         let (lines, clocks) = start_lines(code, tables, key.with(purpose::NODE));
         Reference {
             code,
             tables,
-            boundary: boundary_after(code, &load, 0),
-            clients: Clients::new(load),
+            boundary: boundary_after(code, clients.source(), 0),
+            clients,
             pending: Pending::new(),
             branches: Branches::new(code),
             queues: vec![Queue::default(); tables.queue_count as usize],

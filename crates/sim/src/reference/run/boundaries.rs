@@ -1,7 +1,7 @@
 //! The ends of the parts of a run that is told over time: what is counted there.
 
 use super::Reference;
-use crate::state::boundaries::{BoundaryCount, boundary_after, share_of};
+use crate::state::boundaries::{BoundaryCount, boundary_after, last_boundary, share_of};
 use weir_policy::TargetId;
 
 impl Reference<'_> {
@@ -9,20 +9,29 @@ impl Reference<'_> {
     pub(super) fn pass_boundaries(&mut self, now_ns: u64) {
         while now_ns > self.boundary {
             let at_ns = self.boundary;
-            self.boundary = boundary_after(self.code, self.clients.load(), at_ns);
+            self.boundary = boundary_after(self.code, self.clients.source(), at_ns);
             self.count_at(at_ns);
+        }
+    }
+
+    /// Where the last arrival is known, the part in which it is ends with it.
+    pub(in crate::reference) fn end_last_part(&mut self) {
+        if self.boundary < u64::MAX {
+            self.boundary = self.boundary.min(self.clients.source().over_ns);
         }
     }
 
     /// The run is over: counts at the ends of its last parts.
     pub(super) fn finish_boundaries(&mut self) {
-        let slices = self.ledger.aside.as_deref().and_then(|aside| aside.slices.as_ref());
-        let Some(ended_ns) = slices.map(|slices| slices.last_end_ns()) else { return };
-        let until_ns = self.clients.load().end_ns(self.clients.issued, ended_ns).max(ended_ns);
-        self.pass_boundaries(until_ns);
-        if std::mem::replace(&mut self.boundary, u64::MAX) < u64::MAX {
-            self.count_at(until_ns);
+        if self.boundary < u64::MAX
+            && let Some(end_ns) = last_boundary(self.clients.source())
+        {
+            self.pass_boundaries(end_ns);
+            if self.boundary < u64::MAX {
+                self.count_at(end_ns);
+            }
         }
+        self.boundary = u64::MAX;
     }
 
     /// Counts at the end of a part.

@@ -263,6 +263,48 @@ fn newcomers_get_their_share_from_then_on() {
     assert!(counts[4..].iter().all(|n| close(n, 1.0 / 16.0)), "{counts:?}");
 }
 
+/// The share of all requests that each of four newcomers gets, in 8 s of which they are there from the fourth on, by the
+/// curve of its slow start; with nothing else around the balancer.
+#[test]
+fn newcomers_get_their_share_by_the_curve() {
+    let own = |e: f64| (e * 25.0).floor().max(10.0) / 100.0;
+    let haproxy = |e: f64| ((16.0 * e.floor() + 4.0) / 4.0).floor().min(16.0) / 16.0;
+    let nginx = |e: f64| (e * 25.0).floor() / 100.0;
+    let envoy = |e: f64| (e.max(1.0) / 4.0).sqrt();
+    let curves: [(&str, &dyn Fn(f64) -> f64); 4] = [
+        ("", &own),
+        (", like = \"haproxy\"", &haproxy),
+        (", like = \"nginx\"", &nginx),
+        (", like = \"envoy\", aggression = 2", &envoy),
+    ];
+    for (more, share) in curves {
+        let source = format!(
+            "a = fleet(4, lambda: server(\"a\", model = 1 * ms))\n\
+             b = lb.round_robin(a, slow_start = slow_start(4 * s{more}))\n\
+             scenario(\"s\", b, traffic.constant(rate = 1000), requests = 8000, window = \"all\", \
+             events = [change.join(a, at = 4 * s, k = 4)])\n"
+        );
+        let options = crate::results::run::Options { members: true, ..options() };
+        let run = |fast| {
+            let of = run_with(&plan(&source), &options, &|_, _| {}, &AtomicBool::new(false), fast);
+            of.unwrap_or_else(|e| panic!("{e:?}")).scenarios.remove(0)
+        };
+        let (fast, slow) = (run(true), run(false));
+        assert_eq!(fast, slow, "the engines differ");
+        let servers = fast.nodes.iter().filter(|node| node.kind == "server" && node.name == "a");
+        let counts: Vec<u64> = servers.map(|node| node.requests).collect();
+        let all: u64 = counts.iter().sum();
+        let want: f64 = (0..4000)
+            .map(|ms| share(f64::from(ms) / 1000.0))
+            .map(|share| share / (4.0 + 4.0 * share) / 8000.0)
+            .sum();
+        for count in &counts[4..] {
+            let got = *count as f64 / all as f64;
+            assert!((got / want - 1.0).abs() < 0.03, "{more}: {got}, not {want}: {counts:?}");
+        }
+    }
+}
+
 /// The figures of the fleet of one.
 #[test]
 fn a_member_that_leaves_at_once_was_never_there() {
