@@ -58,7 +58,9 @@ fn the_limit_of_a_newcomer_grows() {
         file(&format!("lb.round_robin([{}], {settings})", servers(origins)))
     };
     let x = serve_whole(&of(&[&a]), two_loops());
-    [&a, &b].map(|origin| origin.answer(Mode::Hold));
+    for origin in [&a, &b] {
+        origin.answer(Mode::Hold);
+    }
     let held: Vec<_> = (0..40).map(|_| x.send("")).collect();
     until("twenty are inside", || a.inside().0 == 20);
     let begun = Instant::now();
@@ -76,6 +78,8 @@ fn the_limit_of_a_newcomer_grows() {
         inside == 20
     });
     assert!(begun.elapsed() >= Duration::from_millis(2900), "{:?}", begun.elapsed());
-    [&a, &b].map(|origin| origin.answer(Mode::Status(200)));
+    for origin in [&a, &b] {
+        origin.answer(Mode::Status(200));
+    }
     held.into_iter().for_each(|one| assert_eq!(one.wait().status, 200));
 }
