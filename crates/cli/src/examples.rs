@@ -39,6 +39,7 @@ pub(crate) const ALL: &[Example] = &[
     example!("layers"),
     example!("hops"),
     example!("rolling"),
+    example!("appoptics/incident"),
     example!("zuul/loops"),
     example!("zuul/uneven"),
     example!("zuul/fleet"),

@@ -209,7 +209,7 @@ impl Planner<'_> {
                     None => fleet,
                     Some(into) => self.fleets.get(&into).ok_or("`into` names no fleet")?.0,
                 };
-                let (k, goes_on) = self.batch(change, (fleet, into), batch, first, more)?;
+                let (k, goes_on) = self.batch(change, fleet, into, batch, first, more)?;
                 let leave = Departure { fleet, k, which, replaces: true };
                 let what = match first {
                     First::InPlace => StepKind::InPlace { of: leave },
@@ -252,7 +252,8 @@ impl Planner<'_> {
     fn batch(
         &mut self,
         change: u32,
-        (fleet, into): (u32, u32),
+        fleet: u32,
+        into: u32,
         batch: u32,
         first: First,
         more: Rollout,

@@ -52,7 +52,7 @@ pub struct Lb {
     pub probe_cost_ns: u64,
 }
 
-pub(super) fn is_zero(n: &u64) -> bool {
+fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
@@ -145,7 +145,7 @@ pub struct HealthCheck {
     /// Another port than the target's.
     pub port: Option<u16>,
     /// The address of this host that checks are sent from; `None`: the system chooses.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub source: Option<IpAddr>,
     /// The cost of a check to a modelled server, in place of its work, ns.
     pub cost_ns: u64,

@@ -101,10 +101,10 @@ pub enum Spec {
         /// How many are inside at once, at least 1; `None`: all.
         threads: Option<u32>,
         /// How many threads there are when the process begins, 1 to `threads`; `None`: all.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default)]
         min_threads: Option<u32>,
         /// What making a further thread adds to the work of the request that finds all busy, ns.
-        #[serde(default, skip_serializing_if = "super::balancer::is_zero")]
+        #[serde(default)]
         thread_cost_ns: u64,
         /// The treatment of a request after its client has left.
         on_cancel: OnCancel,

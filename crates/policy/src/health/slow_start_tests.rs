@@ -33,7 +33,7 @@ fn all() -> Vec<SlowStart> {
 }
 
 /// Share and room so long after it became eligible, reached from deadline to deadline.
-fn at(config: &SlowStart, elapsed_ns: u64) -> (f64, f64) {
+fn run_until(config: &SlowStart, elapsed_ns: u64) -> (f64, f64) {
     let mut ramps = Ramps::new(config.clone());
     ramps.begin(5 * S, T);
     while let Some(at) = ramps.next_deadline().filter(|at| *at <= 5 * S + elapsed_ns) {
@@ -56,12 +56,12 @@ fn points_of_the_curve() {
         (2.0, 30, 0.70),
         (0.5, 30, 0.25),
     ] {
-        assert_eq!(at(&config(aggression), seconds * S), (want, 1.0), "{aggression} at {seconds} s");
+        assert_eq!(run_until(&config(aggression), seconds * S), (want, 1.0), "{aggression} at {seconds} s");
         let limits = SlowStart { limits: true, ..config(aggression) };
-        assert_eq!(at(&limits, seconds * S), (want, want), "{aggression} at {seconds} s");
+        assert_eq!(run_until(&limits, seconds * S), (want, want), "{aggression} at {seconds} s");
     }
-    assert_eq!(at(&config(2.0), 0), (0.1, 1.0));
-    assert_eq!(at(&SlowStart { min_weight: 1.0, limits: true, ..config(1.0) }, 0), (1.0, 1.0));
+    assert_eq!(run_until(&config(2.0), 0), (0.1, 1.0));
+    assert_eq!(run_until(&SlowStart { min_weight: 1.0, limits: true, ..config(1.0) }, 0), (1.0, 1.0));
 }
 
 /// HAProxy 2.6.12, `slowstart 30s weight 100`, after `maint` and `ready`: the weights of `show stat`, ⌈100 · w/16⌉, and the
@@ -90,7 +90,7 @@ fn haproxy_steps_as_it_was_seen_to() {
     for second in 0..=60 {
         let want = seen.iter().rev().find(|(from, _)| *from <= second).map_or(0, |(_, weight)| *weight);
         for part_ns in [0, 1, S - 1] {
-            let share = at(&config, second * S + part_ns).0;
+            let share = run_until(&config, second * S + part_ns).0;
             assert_eq!((100.0 * share).ceil() as u64, want, "at {second} s");
         }
     }
@@ -103,7 +103,7 @@ fn haproxy_lowers_limits_by_whole_hundredths() {
         let config = like(SlowStartLike::Haproxy, window_s * S + 999 * MS);
         for second in 0..=window_s + 2 {
             let ratio = (100 * second / window_s).min(100);
-            let room = at(&config, second * S + 500 * MS).1;
+            let room = run_until(&config, second * S + 500 * MS).1;
             for most in [1u64, 2, 7, 50, 100, 999, 1_000_000, u64::from(u32::MAX)] {
                 let want = (most * ratio / 100).max(1);
                 assert_eq!(
@@ -114,7 +114,7 @@ fn haproxy_lowers_limits_by_whole_hundredths() {
             }
         }
     }
-    assert!(at(&like(SlowStartLike::Haproxy, 30 * S), 29 * S) == (1.0, 0.96), "the limit comes last");
+    assert!(run_until(&like(SlowStartLike::Haproxy, 30 * S), 29 * S) == (1.0, 0.96), "the limit comes last");
 }
 
 /// A share of hundredths is exact of any limit, and nothing is left of none.
@@ -136,7 +136,7 @@ fn nginx_has_hundredths_from_nothing() {
         let config = like(SlowStartLike::Nginx, window_ms * MS);
         for ms in (0..window_ms + 500).step_by(7) {
             let want = (ms * 100 / window_ms).min(100) as f64 / 100.0;
-            assert_eq!(at(&config, ms * MS), (want, 1.0), "{ms} of {window_ms} ms");
+            assert_eq!(run_until(&config, ms * MS), (want, 1.0), "{ms} of {window_ms} ms");
         }
     }
 }
@@ -153,15 +153,15 @@ fn envoy_begins_with_the_share_of_its_first_second() {
             let elapsed_ns = ms * MS + 1;
             let elapsed = (elapsed_ns as f64 / 1e9).max(1.0) / window as f64;
             let want = elapsed.min(1.0).powf(1.0 / aggression).max(min_weight);
-            let (share, room) = at(&config, elapsed_ns);
+            let (share, room) = run_until(&config, elapsed_ns);
             let below = want - share;
             assert!((-1e-9..0.001).contains(&below) && room == 1.0, "{share}, not {want}, at {ms} ms");
         }
     }
     let quarter = like(SlowStartLike::Envoy, 4 * S);
-    assert_eq!([0, S - 1, S, 2 * S].map(|ns| at(&quarter, ns).0), [0.25, 0.25, 0.25, 0.5]);
+    assert_eq!([0, S - 1, S, 2 * S].map(|ns| run_until(&quarter, ns).0), [0.25, 0.25, 0.25, 0.5]);
     let whole = like(SlowStartLike::Envoy, S);
-    assert_eq!(at(&whole, 0), (1.0, 1.0), "a window of a second is over at once");
+    assert_eq!(run_until(&whole, 0), (1.0, 1.0), "a window of a second is over at once");
 }
 
 /// From deadline to deadline: no change is missed, shares only grow, and all ends with the whole.

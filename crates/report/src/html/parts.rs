@@ -25,15 +25,15 @@ const NOTE: &str = "All requests of all replications, in parts of the run. Laten
     that arrived in a part; a quantile is of all replications together, and needs ten requests beyond it.";
 
 /// A scenario that is told over time.
-struct Told<'a> {
+struct ScenarioParts<'a> {
     number: usize,
     of: &'a OverTime,
 }
 
 pub(super) fn write(results: &Results, shown: &Selection, out: &mut dyn Write) -> io::Result<()> {
     let all = results.scenarios.iter().enumerate();
-    let told: Vec<Told<'_>> =
-        all.filter_map(|(number, s)| Some(Told { number, of: s.over_time.as_ref()? })).collect();
+    let told: Vec<ScenarioParts<'_>> =
+        all.filter_map(|(number, s)| Some(ScenarioParts { number, of: s.over_time.as_ref()? })).collect();
     if told.is_empty() {
         return Ok(());
     }
@@ -85,8 +85,13 @@ fn failed(of: &OverTime) -> Vec<Option<f64>> {
 }
 
 /// The scenarios that have a colour, in the same charts.
-fn side_by_side(told: &[Told<'_>], shown: &Selection, end_s: f64, out: &mut dyn Write) -> io::Result<()> {
-    let coloured: Vec<(&Told<'_>, usize)> =
+fn side_by_side(
+    told: &[ScenarioParts<'_>],
+    shown: &Selection,
+    end_s: f64,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let coloured: Vec<(&ScenarioParts<'_>, usize)> =
         told.iter().filter_map(|told| Some((told, shown.colours[told.number]?))).collect();
     writeln!(out, "<div class=\"keys\">")?;
     for (told, colour) in &coloured {
@@ -126,7 +131,12 @@ fn in_words(figure: &str) -> String {
 }
 
 /// All charts of one scenario.
-fn own_charts(results: &Results, told: &Told<'_>, end_s: f64, out: &mut dyn Write) -> io::Result<()> {
+fn own_charts(
+    results: &Results,
+    told: &ScenarioParts<'_>,
+    end_s: f64,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let of = told.of;
     if let Some(line) = worst(&results.scenarios[told.number]) {
         writeln!(out, "<p>{}</p>", escaped(&line))?;

@@ -9,7 +9,7 @@ use weir_workload::parts::Slices;
 
 /// What is counted beside the figures of every run.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Aside {
+pub(crate) struct SideBooks {
     /// Latencies by batch of arrivals, in runs that look for where the replication has settled.
     pub series: Option<Series>,
     /// What happened in each part of the run, where the scenario asks for it.
@@ -19,10 +19,10 @@ pub(crate) struct Aside {
     pub acts: Vec<Act>,
 }
 
-impl Aside {
+impl SideBooks {
     /// A request with this number that arrived then has ended. `selected`: whether it counts in the figures.
     #[cold]
-    pub fn end(&mut self, (ordinal, selected): (u64, bool), arrived_ns: u64, latency: u64, outcome: Outcome) {
+    pub fn end(&mut self, ordinal: u64, selected: bool, arrived_ns: u64, latency: u64, outcome: Outcome) {
         if let Some(series) = self.series.as_mut().filter(|_| selected) {
             series.record(ordinal, latency);
         }

@@ -1,6 +1,6 @@
 //! The sums of a replication that accumulate while it runs, and that its self-checks compare.
 
-use crate::account::aside::Aside;
+use crate::account::aside::SideBooks;
 use crate::account::entries::Entries;
 use crate::code::changes::Attendance;
 use crate::code::{Code, MemberId, StageId};
@@ -142,7 +142,7 @@ pub(crate) struct Ledger {
     /// By part, then kind.
     pub stage_errors: Vec<u64>,
     /// What few runs count beside all this.
-    pub aside: Option<Box<Aside>>,
+    pub aside: Option<Box<SideBooks>>,
     /// Integrals at the window's first and last arrival, and when these were.
     pub marks: [Snapshot; 2],
     pub marked_ns: [u64; 2],
@@ -189,9 +189,9 @@ impl Ledger {
             cuts: vec![0; code.cut_count as usize],
             repeats: vec![0; code.repeat_count as usize],
             stage_errors: Vec::new(),
-            aside: code
-                .every_ns
-                .map(|every_ns| Box::new(Aside { slices: Some(Slices::new(every_ns)), ..Aside::default() })),
+            aside: code.every_ns.map(|every_ns| {
+                Box::new(SideBooks { slices: Some(Slices::new(every_ns)), ..SideBooks::default() })
+            }),
             marks: [Snapshot::default(), Snapshot::default()],
             marked_ns: [0; 2],
             is_marked_late: false,

@@ -9,4 +9,4 @@ pub(crate) mod ledger;
 pub(crate) mod members;
 pub(crate) mod settle;
 
-pub(crate) use aside::Aside;
+pub(crate) use aside::SideBooks;

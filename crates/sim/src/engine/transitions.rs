@@ -313,7 +313,7 @@ impl Engine<'_> {
             ledger.record(latency, state.outcome(), time, second_half);
         }
         if let Some(aside) = &mut ledger.aside {
-            aside.end((state.ordinal, state.selected()), state.arrived, latency, state.outcome());
+            aside.end(state.ordinal, state.selected(), state.arrived, latency, state.outcome());
         }
         if self.core.code.cuts {
             if self.features.clients.are_users() {

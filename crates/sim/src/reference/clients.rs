@@ -239,7 +239,7 @@ impl Reference<'_> {
             ledger.record(latency, branch.outcome, self.now_ns, branch.second_half);
         }
         if let Some(aside) = &mut ledger.aside {
-            aside.end((0, false), branch.arrived, latency, branch.outcome);
+            aside.end(0, false, branch.arrived, latency, branch.outcome);
         }
         if user != NONE {
             self.at_once += u64::from(latency == 0);

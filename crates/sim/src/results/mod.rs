@@ -2,6 +2,7 @@
 //!
 //! It starts engines and reads their ledgers; no engine depends on anything here.
 
+mod balancers;
 pub mod connections;
 pub(crate) mod expect;
 pub(crate) mod gather;

@@ -1,6 +1,6 @@
 //! Runs one replication of a scenario: the scenario is compiled once, run by an engine, and summed up.
 
-use crate::account::Aside;
+use crate::account::SideBooks;
 use crate::account::ledger::Ledger;
 use crate::account::members::MemberSlice;
 use crate::account::settle::Series;
@@ -173,7 +173,7 @@ pub(crate) fn program(
     rows.retain(|row| !row.is_silent(point, &code));
     let numbers = code.connections.is_some().then(|| plain_numbers(point));
     let number = |id: NodeId| numbers.as_deref().map_or(id, |numbers| numbers[id as usize]);
-    code.watch = watch::tables((point, scenario), &code, first, number);
+    code.watch = watch::tables(point, scenario, &code, first, number);
     let shown = rows.len();
     let expected = rows::add_rows(point, scenario, &code, &mut rows);
     Ok(Program { code, tables, rows, shown, expected, numbers })
@@ -276,7 +276,7 @@ fn run_once(
     }
     let mut engine = Engine::new(code, load, key, stop);
     if series.is_some() {
-        engine.core.ledger_mut().aside = Some(Box::new(Aside { series, ..Aside::default() }));
+        engine.core.ledger_mut().aside = Some(Box::new(SideBooks { series, ..SideBooks::default() }));
     }
     engine.run()?;
     engine.core.ledger_mut().add_constant_waits(code);

@@ -207,7 +207,7 @@ pub(crate) fn finish(
         stretch: job.stretch,
         seed: run.options.seed,
     };
-    let pooled = (pooled.clone(), slices.as_ref());
+    let pooled = summary::PooledRuns { latencies: pooled.clone(), slices: slices.as_ref() };
     let mut result = summary::scenario(job.point, job.scenario, program, runs, pooled, asked, each);
     if let Some(why) = overload {
         let known = job.point.warnings_of(job.scenario).into_iter().map(str::to_owned);

@@ -216,13 +216,19 @@ fn is_spread(code: &Code, ledger: &Ledger, node: u32) -> bool {
     code.changes.as_deref().is_none_or(|changes| ledger.attendance.is_listed(changes, node, from_ns, to_ns))
 }
 
+/// What is pooled over replications: latencies, and the parts of runs that are told over time.
+pub(crate) struct PooledRuns<'a> {
+    pub latencies: Pooled,
+    pub slices: Option<&'a PooledSlices>,
+}
+
 /// The result of a scenario from its replications, in their order.
 pub(crate) fn scenario(
     point: &Point,
     scenario: &Scenario,
     program: &Program,
     runs: &[Replication],
-    (pooled, slices): (Pooled, Option<&PooledSlices>),
+    pooled: PooledRuns<'_>,
     asked: JobOptions,
     keep: bool,
 ) -> ScenarioResult {
@@ -232,7 +238,8 @@ pub(crate) fn scenario(
         kept(path, runs.iter().map(f), keep.then_some(&mut each))
     };
     let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
-    let (pooled_ok, pooled_all) = pooled.into_parts();
+    let PooledRuns { latencies, slices } = pooled;
+    let (pooled_ok, pooled_all) = latencies.into_parts();
     let own: Vec<&ReplicationLatency> = runs.iter().map(|r| &r.all).collect();
     let LatencySummary { latency: latency_all, curve: curve_all, too_short } =
         LatencySummary::new(&pooled_all, &own);
@@ -301,7 +308,7 @@ fn over_time(
     }
     let Some(tables) = code.watch.as_deref() else { return Some(found) };
     let acts = runs.first().and_then(|run| run.parts.as_ref()).map_or(&[][..], |parts| &parts.acts);
-    watch::add_members(&mut found, (tables, code, point), &slices.members, acts);
+    watch::add_members(&mut found, tables, code, point, &slices.members, acts);
     for (index, site) in tables.sites.iter().enumerate().filter(|(_, site)| watch::begins(site.member, acts))
     {
         let value = Estimate::new(runs.iter().map(|run| run.regained_s(index)));

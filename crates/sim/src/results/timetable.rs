@@ -2,19 +2,17 @@
 //! drawn by keys, so no request is needed for it. A verification plays it in reality.
 
 use crate::code::changes::ViewSite;
-use crate::code::{Code, Instance};
 use crate::compile::blocks::Layout;
 use crate::compile::compile;
+use crate::results::balancers::balancers;
 use crate::results::run::Error;
 use crate::state::changes::Changes;
 use crate::state::seer::Move;
 use crate::state::sights::SeenMoves;
-use std::collections::BTreeMap;
 use std::ops::Range;
 use weir_plan::fleets::{self, TargetMove, Timetable};
-use weir_plan::{Edge, NodeId, Point, Scenario, Spec};
+use weir_plan::{Edge, NodeId, Point, Scenario};
 use weir_stats::Key;
-use weir_workload::{numbers, reachable};
 
 /// The changes of a scenario in the replication with this key; `point`: with every member that ever is
 /// ([`Point::grown`]). Empty for a scenario that changes nothing.
@@ -71,17 +69,4 @@ fn joins(point: &Point, changes: &Changes) -> Vec<(Range<NodeId>, u64)> {
         spans.iter().filter_map(|(of, span)| join((of.fleet, of.number), span.joined_ns)).collect();
     joins.sort_by_key(|(nodes, _)| nodes.start);
     joins
-}
-
-/// The node of each balancer, by the number of its instance.
-pub(super) fn balancers(point: &Point, scenario: &Scenario, code: &Code) -> Vec<NodeId> {
-    let met = reachable(point, &[scenario.root]);
-    let numbers = numbers(point, &met);
-    let known: BTreeMap<(u32, u32), NodeId> = (0..)
-        .zip(&point.nodes)
-        .filter(|(id, _)| met[*id as usize] && matches!(point.spec(*id), Some(Spec::Lb(_))))
-        .map(|(id, node)| ((point.sites[node.site as usize].place, numbers[id as usize]), id))
-        .collect();
-    let node = |of: &Instance| known.get(&(of.place, of.number)).copied();
-    code.instances.iter().map(|of| node(of).unwrap_or(NodeId::MAX)).collect()
 }

@@ -4,9 +4,9 @@ use crate::account::members::MemberSlice;
 use crate::code::Code;
 use crate::code::changes::{Attendance, ChangeTables};
 use crate::code::watch::{MOST_WATCHED, Role, WatchTables, WatchedSite};
+use crate::results::balancers::balancers;
 use crate::results::over_time::{Act, OthersOverTime, OverTime, WatchedOverTime};
-use crate::results::timetable::balancers;
-use crate::state::acts::{self, Subject, What};
+use crate::state::acts::{self, ActKind, Subject};
 use crate::state::dry_run::dry_run;
 use std::collections::BTreeSet;
 use weir_plan::fleets::Member;
@@ -19,7 +19,8 @@ const REGAINED: f64 = 0.9;
 /// The members of a scenario that is told over time: those that its changes move in the replication with that key, which needs
 /// no run to be known. `number` is that of a node in the file's plan.
 pub(crate) fn tables(
-    (point, scenario): (&Point, &Scenario),
+    point: &Point,
+    scenario: &Scenario,
     code: &Code,
     key: Key,
     number: impl Fn(NodeId) -> NodeId,
@@ -105,7 +106,7 @@ pub(crate) fn regained_s(
 
 /// When a member began to run, for the last time.
 fn runs_ns(member: Member, acts: &[acts::Act]) -> Option<u64> {
-    let began = |act: &&acts::Act| act.what == What::Runs && act.subject == Subject::Member(member);
+    let began = |act: &&acts::Act| act.what == ActKind::Runs && act.subject == Subject::Member(member);
     acts.iter().filter(began).map(|act| act.at_ns).next_back()
 }
 
@@ -117,7 +118,9 @@ pub(crate) fn begins(member: Member, acts: &[acts::Act]) -> bool {
 /// Adds what was counted of members, and what happened to them in the first replication.
 pub(crate) fn add_members(
     found: &mut OverTime,
-    (tables, code, point): (&WatchTables, &Code, &Point),
+    tables: &WatchTables,
+    code: &Code,
+    point: &Point,
     slices: &[MemberSlice],
     acts: &[acts::Act],
 ) {
@@ -158,10 +161,10 @@ fn processes(site: &WatchedSite, acts: &[acts::Act], every_ns: u64, parts: usize
     let at_end = |part: u64| {
         while let Some(act) = own.next_if(|act| act.at_ns < (part + 1) * every_ns) {
             state = match act.what {
-                What::Stops => "stops",
-                What::Stopped | What::Down => "stopped",
-                What::Boots => "boots",
-                What::Runs | What::Up => "runs",
+                ActKind::Stops => "stops",
+                ActKind::Stopped | ActKind::Down => "stopped",
+                ActKind::Boots => "boots",
+                ActKind::Runs | ActKind::Up => "runs",
                 _ => state,
             };
         }

@@ -13,7 +13,7 @@ const MOST: usize = 100_000;
 /// What happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum What {
+pub(crate) enum ActKind {
     /// The registry lists it no more.
     Unlisted,
     /// Its process is told to stop, and has stopped.
@@ -40,24 +40,24 @@ pub(crate) enum What {
     Wanted,
 }
 
-impl What {
+impl ActKind {
     /// Its word in results.
     pub fn word(self) -> &'static str {
         match self {
-            What::Unlisted => "unlisted",
-            What::Stops => "stops",
-            What::Stopped => "stopped",
-            What::Boots => "boots",
-            What::Runs => "runs",
-            What::Listed => "listed",
-            What::Seen => "seen",
-            What::Eligible => "eligible",
-            What::Down => "down",
-            What::Up => "up",
-            What::Cut => "cut",
-            What::Healed => "healed",
-            What::Set => "set",
-            What::Wanted => "wanted",
+            ActKind::Unlisted => "unlisted",
+            ActKind::Stops => "stops",
+            ActKind::Stopped => "stopped",
+            ActKind::Boots => "boots",
+            ActKind::Runs => "runs",
+            ActKind::Listed => "listed",
+            ActKind::Seen => "seen",
+            ActKind::Eligible => "eligible",
+            ActKind::Down => "down",
+            ActKind::Up => "up",
+            ActKind::Cut => "cut",
+            ActKind::Healed => "healed",
+            ActKind::Set => "set",
+            ActKind::Wanted => "wanted",
         }
     }
 }
@@ -79,7 +79,7 @@ pub(crate) struct Act {
     /// The number of the change in the scenario's list; `None`: that which concerned its subject last.
     pub change: Option<u32>,
     pub subject: Subject,
-    pub what: What,
+    pub what: ActKind,
     /// The balancer that sees it, by its view.
     pub by: Option<u32>,
     pub value: Option<f64>,

@@ -46,7 +46,7 @@ impl BoundaryCount {
         let servers_ns = counts.as_ref().map_or(&[][..], |counts| &counts.servers_ns);
         BoundaryCount {
             connections: all.map(|all| ConnectionCount { at_ns, open_ns: all.open_ns, opened: all.opened }),
-            watch: watch.map(|watch| watch.sample(code, at_ns, servers_ns, share)),
+            watch: watch.map(|watch| watch.read(code, at_ns, servers_ns, share)),
         }
     }
 }

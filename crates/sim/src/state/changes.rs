@@ -4,7 +4,7 @@
 
 use crate::code::changes::{Absence, Attendance, ChangeTables, FailingNode, Span};
 use crate::code::{Code, MemberId, StageId};
-use crate::state::acts::{Act, Acts, Subject, What};
+use crate::state::acts::{Act, ActKind, Acts, Subject};
 use crate::state::change_events::{ChangeEvent, grace_order, step_order, timer_order};
 use crate::state::lists::Lists;
 use crate::state::processes::{Effect, Goal, ProcessState};
@@ -144,14 +144,12 @@ impl Changes {
                     Departure { fleet, k: there.saturating_sub(to), which: Leavers::Newest, replaces: false };
                 let mut moves = self.leave(tables, newest, of.change, key, now_ns);
                 let newcomers = to.saturating_sub(there);
-                moves.append(&mut self.join(tables, (fleet, newcomers), of.change, now_ns).1);
+                moves.append(&mut self.join(tables, fleet, newcomers, of.change, now_ns).1);
                 moves
             }
-            StepKind::Move { leave: Some(leave), join: Some(join), first } => {
-                self.replace(tables, step, (leave, join), first, now_ns)
-            }
+            StepKind::Move { leave: Some(_), join: Some(_), .. } => self.replace(tables, step, now_ns),
             StepKind::Move { leave: Some(leave), .. } => self.leave(tables, leave, of.change, key, now_ns),
-            StepKind::Move { join: Some(join), .. } => self.join(tables, join, of.change, now_ns).1,
+            StepKind::Move { join: Some((fleet, k)), .. } => self.join(tables, fleet, k, of.change, now_ns).1,
             StepKind::Move { .. } => Vec::new(),
             StepKind::InPlace { of } => self.restart(tables, step, of, now_ns),
             StepKind::Down => {
@@ -255,7 +253,8 @@ impl Changes {
     pub(super) fn join(
         &mut self,
         tables: &ChangeTables,
-        (fleet, k): (u32, u32),
+        fleet: u32,
+        k: u32,
         change: u32,
         now_ns: u64,
     ) -> (Vec<Member>, Vec<Move>) {
@@ -314,7 +313,7 @@ impl Changes {
     }
 
     /// Reports what happens to a member or node, for a result over time.
-    pub(super) fn report(&mut self, subject: Subject, what: What, change: Option<u32>, at_ns: u64) {
+    pub(super) fn report(&mut self, subject: Subject, what: ActKind, change: Option<u32>, at_ns: u64) {
         if let Some(acts) = &mut self.acts {
             acts.report(Act { at_ns, change, subject, what, by: None, value: None });
         }
@@ -329,11 +328,11 @@ impl Changes {
             let span = self.attendance.spans.get(&of.member());
             let (began, left) =
                 span.map_or((false, false), |span| (span.joined_ns == now_ns, span.left_ns <= now_ns));
-            let whats: &[What] = match of {
-                Move::Add(_) if began && !has_process => &[What::Runs, What::Listed],
-                Move::Add(_) => &[What::Listed],
-                Move::Remove(_) if left && !has_process => &[What::Unlisted, What::Stops],
-                Move::Remove(_) => &[What::Unlisted],
+            let whats: &[ActKind] = match of {
+                Move::Add(_) if began && !has_process => &[ActKind::Runs, ActKind::Listed],
+                Move::Add(_) => &[ActKind::Listed],
+                Move::Remove(_) if left && !has_process => &[ActKind::Unlisted, ActKind::Stops],
+                Move::Remove(_) => &[ActKind::Unlisted],
             };
             for what in whats {
                 let (subject, change) = (Subject::Member(of.member()), Some(change));
@@ -351,7 +350,7 @@ impl Changes {
     fn count_at(&mut self, code: &Code, instance: u32, place: u32, by: i64, now_ns: u64) {
         let (Some(watch), Some(tables)) = (&mut self.watch, code.watch.as_deref()) else { return };
         let view = code.changes.as_deref().and_then(|changes| changes.view_of(instance));
-        view.into_iter().for_each(|view| watch.count(tables, (view, place), by, now_ns));
+        view.into_iter().for_each(|view| watch.count(tables, view, place, by, now_ns));
     }
 
     /// A request is sent to a target of a balancer over fleets: counted where a recorder asks.

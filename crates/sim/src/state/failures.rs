@@ -1,7 +1,7 @@
 //! Nodes that fail by a change, and are repaired.
 
 use crate::code::changes::{ChangeTables, FailingNode};
-use crate::state::acts::{Subject, What};
+use crate::state::acts::{ActKind, Subject};
 use crate::state::changes::Changes;
 use crate::state::processes::Effect;
 use weir_plan::fleets::Member;
@@ -28,7 +28,7 @@ impl Changes {
         for of in &chosen {
             self.failed.extend(of.member);
             self.effects.push(Effect::Fail(of.line));
-            self.report(subject(of), What::Down, Some(change), now_ns);
+            self.report(subject(of), ActKind::Down, Some(change), now_ns);
         }
         self.down.insert(change, chosen);
     }
@@ -37,7 +37,7 @@ impl Changes {
     pub(super) fn repair(&mut self, change: u32, now_ns: u64) {
         for of in self.down.remove(&change).unwrap_or_default() {
             self.effects.push(Effect::Repair(of.line));
-            self.report(subject(&of), What::Up, Some(change), now_ns);
+            self.report(subject(&of), ActKind::Up, Some(change), now_ns);
         }
     }
 }

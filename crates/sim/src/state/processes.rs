@@ -3,7 +3,7 @@
 
 use crate::code::Code;
 use crate::code::changes::{Absence, Birth, ChangeTables, ProcessSite};
-use crate::state::acts::{Subject, What};
+use crate::state::acts::{ActKind, Subject};
 use crate::state::change_events::{Timer, timer_order};
 use crate::state::changes::Changes;
 use crate::state::seer::Move;
@@ -164,16 +164,16 @@ impl Changes {
             None => {}
             Some(Turn::Stops) => {
                 let due_ns = state.process.due_ns(life).unwrap_or(now_ns);
-                self.report(Subject::Member(site.member), What::Stops, None, now_ns);
+                self.report(Subject::Member(site.member), ActKind::Stops, None, now_ns);
                 self.effects.push(Effect::Close(site.line));
                 self.effects.push(Effect::Timer(Timer::Look(index), due_ns));
             }
             Some(Turn::Ends) => {
                 self.draining.remove(&index);
                 if was == Phase::Drains {
-                    self.report(Subject::Member(site.member), What::Stops, None, now_ns);
+                    self.report(Subject::Member(site.member), ActKind::Stops, None, now_ns);
                 }
-                self.report(Subject::Member(site.member), What::Stopped, None, now_ns);
+                self.report(Subject::Member(site.member), ActKind::Stopped, None, now_ns);
                 self.effects.push(Effect::End(site.line));
                 if code.connections.is_some() {
                     self.left.push(site.member);
@@ -239,7 +239,7 @@ impl Changes {
         (state.change, state.boots) = (change, state.boots + 1);
         state.due_ns = now_ns.saturating_add(boot_ns);
         let due_ns = state.due_ns;
-        self.report(Subject::Member(member), What::Boots, Some(change), now_ns);
+        self.report(Subject::Member(member), ActKind::Boots, Some(change), now_ns);
         self.fleets[member.fleet as usize].away.insert(member.number);
         if boot_ns == 0 {
             return self.runs(tables, index, now_ns);
@@ -252,7 +252,7 @@ impl Changes {
     fn runs(&mut self, tables: &ChangeTables, index: usize, now_ns: u64) -> Option<Move> {
         let ProcessSite { member, line } = tables.processes[index];
         self.processes[index].process.run(now_ns);
-        self.report(Subject::Member(member), What::Runs, None, now_ns);
+        self.report(Subject::Member(member), ActKind::Runs, None, now_ns);
         let is_anew = matches!(self.processes[index].goal, Goal::Anew { .. });
         let registry = &mut self.fleets[member.fleet as usize];
         registry.away.remove(&member.number);

@@ -30,15 +30,11 @@ pub(super) struct Batch {
 
 impl Changes {
     /// A batch is replaced: returns what moves at once.
-    pub(super) fn replace(
-        &mut self,
-        tables: &ChangeTables,
-        step: u32,
-        (leave, (into, k)): (Departure, (u32, u32)),
-        first: First,
-        now_ns: u64,
-    ) -> Vec<Move> {
+    pub(super) fn replace(&mut self, tables: &ChangeTables, step: u32, now_ns: u64) -> Vec<Move> {
         let of = tables.steps[step as usize];
+        let StepKind::Move { leave: Some(leave), join: Some((into, k)), first } = of.what else {
+            return Vec::new();
+        };
         let key = self.key.with(tables.draws).with(u64::from(of.change)).with(u64::from(of.part));
         let waits = first == First::Join && tables.fleets[into as usize].life.is_some();
         let mut moves = Vec::new();
@@ -51,7 +47,7 @@ impl Changes {
                 before - self.fleets[leave.fleet as usize].up.len()
             }
         };
-        let (new, mut come) = self.join(tables, (into, k.min(leavers as u32)), of.change, now_ns);
+        let (new, mut come) = self.join(tables, into, k.min(leavers as u32), of.change, now_ns);
         let boots = new.iter().copied().filter(|member| self.is_away(*member)).collect();
         let leave = waits.then_some(leave);
         self.batches.insert((of.change, of.part), Batch { boots, new, leave, next: None });

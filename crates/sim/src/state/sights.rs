@@ -2,7 +2,7 @@
 
 use crate::code::Code;
 use crate::code::changes::ChangeTables;
-use crate::state::acts::{Act, Subject, What};
+use crate::state::acts::{Act, ActKind, Subject};
 use crate::state::changes::Changes;
 use crate::state::lists::listing;
 use crate::state::seer::{GuardedSeer, Move, Seer};
@@ -124,7 +124,7 @@ impl Changes {
     fn note_seen(&mut self, code: &Code, view: u32, moves: &[Move], now_ns: u64) {
         if let Some(acts) = &mut self.acts {
             for of in moves {
-                let (subject, what) = (Subject::Member(of.member()), What::Seen);
+                let (subject, what) = (Subject::Member(of.member()), ActKind::Seen);
                 let value = Some(if matches!(of, Move::Add(_)) { 1.0 } else { 0.0 });
                 acts.report(Act { at_ns: now_ns, change: None, subject, what, by: Some(view), value });
             }

@@ -72,7 +72,7 @@ impl Watch {
     }
 
     /// A balancer sends a request to a place of its list (1), or gets it back from there (-1).
-    pub fn count(&mut self, tables: &WatchTables, (view, place): (usize, u32), by: i64, now_ns: u64) {
+    pub fn count(&mut self, tables: &WatchTables, view: usize, place: u32, by: i64, now_ns: u64) {
         match tables.role(view, place) {
             Role::Watched(site) => self.sites[site as usize].add(by, now_ns),
             Role::Other => self.others.add(by, now_ns),
@@ -82,7 +82,7 @@ impl Watch {
 
     /// What was counted until then. `share` is what a balancer gives the target at a place of its list, from 0 to 1; `None`: it
     /// is no target of it.
-    pub fn sample(
+    pub fn read(
         &mut self,
         code: &Code,
         at_ns: u64,

@@ -201,8 +201,8 @@ fn rollout(call: &mut Call<'_, '_, '_, '_>, first: First, has_into: bool) -> Rol
             "`into` with `first=\"in_place\"`: the members stay, under their number and address",
             "leave `into` out, or write `first=\"leave\"`",
         );
-    } else if first != First::InPlace && (down_ns.is_some() || is_unlisted == Some(false)) {
-        let name = if down_ns.is_some() { "down" } else { "unlist=False" };
+    } else if first != First::InPlace && (down_ns.is_some_and(|ns| ns > 0) || is_unlisted == Some(false)) {
+        let name = if down_ns.is_some_and(|ns| ns > 0) { "down" } else { "unlist=False" };
         call.wrong_but(format!("`{name}` without `first=\"in_place\"`: newcomers replace the members"), help);
     }
     Rollout { count, down_ns: down_ns.unwrap_or(0), is_unlisted: is_unlisted.unwrap_or(true), wait }

@@ -27,15 +27,18 @@ scenario("main", front, users, requests = 10000, events = week)
 "#;
 
 pub(crate) const LIFE: &str = r#"def app():
-    return queue(delay(dist.exponential(20*ms), server("app")), concurrency = 4)
+    work = delay(dist.exponential(20*ms), server("app"))
+    return queue(work, concurrency = 4)
 
 process = life(boot = dist.uniform(10*s, 20*s), drain = 5*s)
 apps = fleet(8, app, life = process)
 front = lb.least_conn(apps)
-deploy = change.rolling(apps, at = 10*s, first = "in_place", wait = "running")
-zone = change.down(apps, at = 20*s, lasts = 5*s, k = 2, which = "random")
+acts = [
+    change.rolling(apps, at = 9*s, first = "in_place", wait = "running"),
+    change.down(apps, at = 20*s, lasts = 5*s, k = 2),
+]
 users = traffic.poisson(rate = 400)
-scenario("main", front, users, duration = 3*minutes, events = [deploy, zone])
+scenario("main", front, users, duration = 3*minutes, events = acts)
 "#;
 
 pub(crate) const FIND_FILE: &str = r#"def app():

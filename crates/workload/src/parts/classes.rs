@@ -94,11 +94,7 @@ impl Classes {
 
     /// Ascending quantiles of latencies of which these are the least and the greatest, ns, interpolated between order
     /// statistics; `None` where fewer than ten lie beyond.
-    pub fn quantiles<const N: usize>(
-        &self,
-        ascending: [f64; N],
-        (least, most): (u64, u64),
-    ) -> [Option<f64>; N] {
+    pub fn quantiles<const N: usize>(&self, ascending: [f64; N], least: u64, most: u64) -> [Option<f64>; N] {
         let total: u64 = self.iter().map(|(_, n)| n).sum();
         let (mut classes, mut below) = (self.iter().peekable(), 0);
         // The members of a class are spread evenly, between the true extremes.
@@ -132,7 +128,7 @@ mod tests {
     use super::*;
     use weir_stats::{Histogram, Key};
 
-    fn of(latencies: &[u64]) -> Classes {
+    fn classify(latencies: &[u64]) -> Classes {
         let (mut sorted, mut room) = (latencies.to_vec(), Vec::new());
         sorted.sort_unstable();
         let mut classes = Classes::default();
@@ -169,13 +165,13 @@ mod tests {
             .map(|i| (-weir_stats::math::ln(Key::new(4).nth(i).unit()) * 1e8) as u64)
             .inspect(|ns| fine.record(*ns))
             .collect();
-        let extremes = (fine.min().unwrap(), fine.max().unwrap());
-        let whole = of(&all);
-        let (mut parts, mut room) = (of(&all[20_000..]), Vec::new());
-        parts.join(&of(&all[..20_000]), &mut room);
+        let (least, most) = (fine.min().unwrap(), fine.max().unwrap());
+        let whole = classify(&all);
+        let (mut parts, mut room) = (classify(&all[20_000..]), Vec::new());
+        parts.join(&classify(&all[..20_000]), &mut room);
         let asked = [0.5, 0.95, 0.99, 0.999];
-        assert_eq!(whole.quantiles(asked, extremes), parts.quantiles(asked, extremes));
-        for (q, got) in asked.into_iter().zip(whole.quantiles(asked, extremes)) {
+        assert_eq!(whole.quantiles(asked, least, most), parts.quantiles(asked, least, most));
+        for (q, got) in asked.into_iter().zip(whole.quantiles(asked, least, most)) {
             let (got, want) = (got.unwrap(), fine.quantile(q).unwrap());
             assert!((got / want - 1.0).abs() < 0.008, "{q}: {got} {want}");
         }
@@ -183,9 +179,9 @@ mod tests {
 
     #[test]
     fn equal_latencies_are_exact_and_too_few_are_unknown() {
-        let classes = of(&[10_000_001; 999]);
-        let quantiles = classes.quantiles([0.5, 0.99], (10_000_001, 10_000_001));
+        let classes = classify(&[10_000_001; 999]);
+        let quantiles = classes.quantiles([0.5, 0.99], 10_000_001, 10_000_001);
         assert_eq!(quantiles, [Some(10_000_001.0), None]);
-        assert_eq!(Classes::default().quantiles([0.5], (u64::MAX, 0)), [None]);
+        assert_eq!(Classes::default().quantiles([0.5], u64::MAX, 0), [None]);
     }
 }

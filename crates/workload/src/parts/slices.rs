@@ -132,7 +132,7 @@ impl SliceSums {
 
     /// The quantiles of its latencies, ms, and the greatest.
     pub fn latency_ms(&self) -> [Option<f64>; QUANTILES.len() + 1] {
-        let [p50, p95, p99, p999] = self.latencies.quantiles(QUANTILES, (self.least_ns, self.most_ns));
+        let [p50, p95, p99, p999] = self.latencies.quantiles(QUANTILES, self.least_ns, self.most_ns);
         let most = (self.least_ns <= self.most_ns).then_some(self.most_ns as f64);
         [p50, p95, p99, p999, most].map(|ns| ns.map(|ns| ns / 1e6))
     }

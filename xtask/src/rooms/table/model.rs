@@ -15,6 +15,7 @@ pub(super) const MODEL: Layout = Layout {
         room("queue", "a queue with slots, in order of arrival", &[]),
         room("busy", "the load that a server reports", &[]),
         room("concurrent", "a queue shared by threads", &["queue"]),
+        room("process", "processes that boot, run, stop and are killed", &["dist"]),
         room("warmup", "servers that are slow after a start", &[]),
         room("flaky", "requests that fail at random", &["draws"]),
         room("faulty", "nodes that go down and up", &["dist", "sampler", "draws"]),

@@ -38,8 +38,13 @@ pub(super) const PLAN: Layout = Layout {
             "ranges of arguments, and words they may be",
             &["duration", "http", "address", "graph"],
         ),
-        room("fleets", "the members of fleets, and what changes them", &["graph", "ranges"]),
         room("insert", "nodes that no file has, put before others", &["graph"]),
+        room(
+            "fleets",
+            "the members of fleets, and what changes them",
+            &["graph", "ranges", "reach", "insert"],
+        ),
+        room("over_time", "the parts of a run that is told over time", &["duration", "graph"]),
         room("hash", "the hash over a plan's meaning", &["tls", "listen", "graph", "fleets"]),
         room(
             "validate",
@@ -59,6 +64,7 @@ pub(super) const PLAN: Layout = Layout {
                 "sticky",
                 "ranges",
                 "fleets",
+                "over_time",
             ],
         ),
         room(

@@ -10,6 +10,7 @@
 
 mod connections;
 mod failing;
+mod incident;
 mod loops;
 mod policies;
 mod shapes;
@@ -99,6 +100,12 @@ fn what_loops_know() {
 fn how_many_connections_there_will_be() {
     assert_shown("docs/connections.md", "fleet", &connections::fleet());
     assert_shown("docs/connections.md", "week", &connections::week());
+}
+
+#[test]
+#[ignore = "takes minutes: `cargo xtask ci` runs it as a step of its own"]
+fn a_deploy_with_a_spike_and_its_cures() {
+    assert_shown("docs/deploys.md", "incident", &incident::incident());
 }
 
 /// A file, or the language, that has changed since its answer was written has another plan.
