@@ -19,9 +19,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::task::Poll;
 use weir_model::busy::share_of_slots;
 use weir_net::io::timers::{Sleep, has_ended};
-use weir_policy::TargetId;
-use weir_policy::slow_start::limit_at;
-use weir_policy::snapshot::Snapshot;
 
 /// The counters: one for a queue, one per target for a balancer.
 pub(crate) struct Semaphore {
@@ -29,8 +26,6 @@ pub(crate) struct Semaphore {
     /// The number of counters.
     count: AtomicU32,
     most: AtomicU32,
-    /// The limits of counters that may have less than `most`, one more than each; 0: `most`. Empty until one has less.
-    limits: Chunks<AtomicU32>,
     /// A bit for each counter at its limit.
     full: Chunks<AtomicU64>,
     /// Changes of `full`.
@@ -44,7 +39,6 @@ impl Semaphore {
             inside: Chunks::with_len(n),
             count: AtomicU32::new(n as u32),
             most: AtomicU32::new(most),
-            limits: Chunks::with_len(0),
             full: Chunks::with_len(n.div_ceil(64)),
             version: AtomicU64::new(1),
         };
@@ -67,37 +61,13 @@ impl Semaphore {
         grown || before < most
     }
 
-    /// The limit of all counters, as far as theirs is not lowered.
-    pub fn most(&self) -> u32 {
-        self.most.load(SeqCst)
-    }
-
-    /// The limit of a counter.
-    pub fn limit(&self, at: u32) -> u32 {
-        let lowered = self.limits.get(at).and_then(|limit| limit.load(SeqCst).checked_sub(1));
-        lowered.map_or(self.most(), |limit| limit.min(self.most()))
-    }
-
-    /// Sets the limit of a counter below that of all, for one thread; `None`: it is that of all. If more are inside than
-    /// allowed, no request enters until fewer are. A request that waits is not notified here.
-    pub fn set_limit(&self, at: u32, limit: Option<u32>) {
-        let lowered = limit.map_or(0, |limit| limit.saturating_add(1));
-        if lowered > 0 {
-            self.limits.grow(at as usize + 1);
-        }
-        let Some(known) = self.limits.get(at) else { return };
-        if known.swap(lowered, SeqCst) != lowered {
-            self.show(at);
-        }
-    }
-
     /// Takes a permit, if there is one.
     pub fn take(&self, at: u32) -> bool {
         let Some(inside) = self.inside.get(at) else { return false };
-        let more = |n: u32| (n < self.limit(at)).then_some(n + 1);
+        let more = |n: u32| (n < self.most.load(SeqCst)).then_some(n + 1);
         match inside.fetch_update(SeqCst, SeqCst, more) {
             Ok(before) => {
-                if before + 1 >= self.limit(at) {
+                if before + 1 >= self.most.load(SeqCst) {
                     self.show(at);
                 }
                 true
@@ -109,7 +79,7 @@ impl Semaphore {
     /// Takes a permit regardless of the limit.
     fn enter(&self, at: u32) {
         let Some(inside) = self.inside.get(at) else { return };
-        if inside.fetch_add(1, SeqCst) + 1 >= self.limit(at) {
+        if inside.fetch_add(1, SeqCst) + 1 >= self.most.load(SeqCst) {
             self.show(at);
         }
     }
@@ -125,12 +95,12 @@ impl Semaphore {
     }
 
     fn is_full(&self, at: u32) -> bool {
-        self.inside(at) >= self.limit(at)
+        self.inside(at) >= self.most.load(SeqCst)
     }
 
     fn free(&self, at: u32) {
         let Some(inside) = self.inside.get(at) else { return };
-        if inside.fetch_sub(1, SeqCst) >= self.limit(at) {
+        if inside.fetch_sub(1, SeqCst) >= self.most.load(SeqCst) {
             self.show(at);
         }
     }
@@ -181,20 +151,6 @@ impl LocalSemaphore {
     /// The number inside, over all loops.
     pub fn inside(&self, at: u32) -> u32 {
         self.shared.inside(at)
-    }
-
-    /// The most that may be inside now.
-    pub fn limit(&self, at: u32) -> u32 {
-        self.shared.limit(at)
-    }
-
-    /// Gives each target the share of the limit that its health leaves it ([`limit_at`]).
-    pub fn heed(&self, health: &Snapshot) {
-        let most = self.shared.most();
-        for target in TargetId::all(health.len()) {
-            let limit = limit_at(most, health.view(target, true).room);
-            self.shared.set_limit(target.0, Some(limit).filter(|limit| *limit < most));
-        }
     }
 
     /// The share of a queue's permits that are taken, counting those that requests which wait are about to take.

@@ -266,27 +266,3 @@ fn each_loop_knows_who_is_full() {
     local.changes(|t, is| told.push((t, is)));
     assert_eq!(told, [(129, true), (129, false)]);
 }
-
-/// A counter with a limit of its own, below and above what is inside; that of all holds as well.
-#[test]
-fn one_counter_may_have_less_than_the_others() {
-    let semaphore = Semaphore::new(70, 3);
-    let full =
-        |at: u32| semaphore.full.get(at / 64).is_some_and(|word| word.load(SeqCst) >> (at % 64) & 1 == 1);
-    semaphore.set_limit(5, None);
-    assert!((0..2).all(|_| semaphore.take(66)) && !full(66));
-    semaphore.set_limit(66, Some(1));
-    assert!(full(66) && !semaphore.take(66) && semaphore.limit(66) == 1 && semaphore.limit(5) == 3);
-    semaphore.free(66);
-    assert!(full(66) && !semaphore.take(66), "one is as many as may be inside");
-    semaphore.free(66);
-    assert!(!full(66) && semaphore.take(66) && full(66));
-    semaphore.set_limit(66, Some(2));
-    assert!(!full(66) && semaphore.take(66) && full(66));
-    assert!(!semaphore.change(70, 1), "less room than before");
-    assert!(semaphore.limit(66) == 1 && full(66));
-    assert!(semaphore.change(70, 9));
-    assert!(semaphore.limit(66) == 2 && full(66), "its own limit stays");
-    semaphore.set_limit(66, None);
-    assert!(semaphore.limit(66) == 9 && !full(66));
-}

@@ -165,7 +165,7 @@ impl Monitor {
                 (0..).map(TargetId).zip(lb.labels.iter()).filter(|(_, label)| !label.is_empty())
             {
                 let known = lb.health.known(now_ns, target);
-                if !lb.questions.is_empty() || known.out_for_ns.is_some() || known.ramp_ns.is_some() {
+                if !lb.questions.is_empty() || known.out_for_ns.is_some() {
                     all.push((lb.label.clone(), *number, String::from(&**label), known));
                 }
             }
