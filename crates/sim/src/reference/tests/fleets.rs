@@ -270,13 +270,8 @@ fn newcomers_get_their_share_by_the_curve() {
     let own = |e: f64| (e * 25.0).floor().max(10.0) / 100.0;
     let haproxy = |e: f64| ((16.0 * e.floor() + 4.0) / 4.0).floor().min(16.0) / 16.0;
     let nginx = |e: f64| (e * 25.0).floor() / 100.0;
-    let envoy = |e: f64| (e.max(1.0) / 4.0).sqrt();
-    let curves: [(&str, &dyn Fn(f64) -> f64); 4] = [
-        ("", &own),
-        (", like = \"haproxy\"", &haproxy),
-        (", like = \"nginx\"", &nginx),
-        (", like = \"envoy\", aggression = 2", &envoy),
-    ];
+    let curves: [(&str, &dyn Fn(f64) -> f64); 3] =
+        [("", &own), (", like = \"haproxy\"", &haproxy), (", like = \"nginx\"", &nginx)];
     for (more, share) in curves {
         let source = format!(
             "a = fleet(4, lambda: server(\"a\", model = 1 * ms))\n\
