@@ -14,8 +14,11 @@ pub(crate) struct SideBooks {
     pub series: Option<Series>,
     /// What happened in each part of the run, where the scenario asks for it.
     pub slices: Option<Slices>,
-    /// What was counted of members at the ends of these parts, and what happened in the course of changes.
+    /// What was counted of members at the ends of these parts.
     pub watched: Vec<WatchSample>,
+    /// What was counted at the latest arrival of a closed loop.
+    latest: Option<Box<BoundaryCount>>,
+    /// What happened in the course of changes.
     pub acts: Vec<Act>,
 }
 
@@ -31,13 +34,33 @@ impl SideBooks {
         }
     }
 
-    /// What was counted at the end of a part, or of the run.
+    /// What was counted at the end of a part.
     pub fn count(&mut self, count: BoundaryCount) {
         let BoundaryCount { connections, watch } = count;
         if let Some((slices, connections)) = self.slices.as_mut().zip(connections) {
             slices.count_connections(connections);
         }
         self.watched.extend(watch);
+    }
+
+    /// What was counted at an arrival, which may be the last.
+    pub fn count_at_arrival(&mut self, count: BoundaryCount) {
+        self.latest = Some(Box::new(count));
+    }
+
+    /// The run is over: its last part ends with the last arrival, and what was counted after it counts nowhere, since it depends
+    /// on how long it is waited for those that never end.
+    pub fn end_counts(&mut self) {
+        let Some(slices) = &mut self.slices else { return };
+        let last_ns = slices.last_arrival_ns();
+        slices.drop_connections_after(last_ns);
+        self.watched.retain(|sample| sample.at_ns <= last_ns);
+        self.acts.retain(|act| act.at_ns <= last_ns);
+        if let Some(latest) = self.latest.take() {
+            let BoundaryCount { connections, watch } = *latest;
+            connections.into_iter().for_each(|count| slices.count_connections(count));
+            self.watched.extend(watch);
+        }
     }
 
     /// The run is over, and this happened in it.

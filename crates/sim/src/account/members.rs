@@ -46,11 +46,15 @@ impl MemberSums {
 }
 
 impl MemberSlice {
-    /// Those of a run from samples at the ends of its slices, until that of arrivals.
-    pub fn all(samples: Vec<WatchSample>, end_ns: u64) -> Vec<MemberSlice> {
+    /// Those of a run from samples at the ends of its slices.
+    pub fn all(samples: Vec<WatchSample>) -> Vec<MemberSlice> {
         let mut all: Vec<MemberSlice> = Vec::new();
         let mut before = WatchSample::default();
-        for sample in samples.into_iter().take_while(|sample| sample.at_ns <= end_ns) {
+        for sample in samples {
+            // The latest arrival may be at the end of a slice.
+            if sample.at_ns == before.at_ns {
+                continue;
+            }
             let earlier = |site: usize| before.sites.get(site).copied().unwrap_or_default();
             let sites = sample.sites.iter().enumerate();
             all.push(MemberSlice {
@@ -108,10 +112,10 @@ mod tests {
         let samples = vec![
             sample(1_000_000_000, of(3, 500_000_000, 250_000), of(10, 0, 0)),
             sample(2_000_000_000, of(7, 2_500_000_000, 1_000_000), of(30, 0, 0)),
-            sample(2_500_000_000, of(8, 2_500_000_000, 1_000_000), of(30, 0, 0)),
+            sample(2_000_000_000, of(8, 2_500_000_000, 1_000_000), of(30, 0, 0)),
         ];
-        let mut all = MemberSlice::all(samples, 2_400_000_000);
-        assert_eq!(all.len(), 2, "what comes after the end of arrivals counts nowhere");
+        let mut all = MemberSlice::all(samples);
+        assert_eq!(all.len(), 2, "the latest arrival is at the end of the second");
         let second = all[1].clone();
         assert_eq!((second.per_s(&second.sites[0]), second.in_flight(&second.sites[0])), (4.0, 2.0));
         assert_eq!((second.per_s(&second.others), second.share(&second.sites[0])), (20.0, 1.0));

@@ -9,19 +9,28 @@ use crate::compile::loops;
 use crate::engine::Sabotage;
 
 impl Engine<'_> {
+    /// Counts at the instants of the window and at the ends of parts that the clock has passed, in their order: idle
+    /// connections end as they are counted.
     #[cold]
     pub(crate) fn pass_marks(&mut self, now_ns: u64) {
-        self.pass_boundaries(now_ns);
-        if self.features.clients.are_users() {
-            self.core.mark = HORIZON_NS.min(self.core.boundary);
-            return;
+        loop {
+            // In a closed loop the instants of the window are found as they come.
+            let is_marked = self.core.passed < 2 && !self.features.clients.are_users();
+            let mark = if is_marked { self.core.source.window[self.core.passed] } else { u64::MAX };
+            if now_ns <= mark.min(self.core.boundary) {
+                break;
+            }
+            if mark <= self.core.boundary {
+                self.keep_integrals(self.core.passed, mark);
+                self.core.passed += 1;
+            } else {
+                self.pass_boundary();
+            }
         }
-        while self.core.passed < 2 && now_ns > self.core.source.window[self.core.passed] {
-            let at = self.core.source.window[self.core.passed];
-            self.keep_integrals(self.core.passed, at);
-            self.core.passed += 1;
-        }
-        self.core.mark = self.next_mark();
+        self.core.mark = match self.features.clients.are_users() {
+            true => HORIZON_NS.min(self.core.boundary),
+            false => self.next_mark(),
+        };
     }
 
     /// Stores the integrals at one of the window's two instants.

@@ -1,43 +1,48 @@
 //! The ends of the parts of a run that is told over time: what is counted there.
 
 use super::{Engine, FeatureStates};
-use crate::state::boundaries::{BoundaryCount, boundary_after, last_boundary, share_of};
+use crate::state::boundaries::{BoundaryCount, boundary_after, share_of};
 use weir_policy::TargetId;
 
 impl Engine<'_> {
-    /// Counts at the ends of parts that the clock has passed.
-    pub(super) fn pass_boundaries(&mut self, now_ns: u64) {
-        while now_ns > self.core.boundary {
-            let at_ns = self.core.boundary;
-            self.core.boundary = boundary_after(self.core.code, &self.core.source, at_ns);
-            self.count_at(at_ns);
-        }
+    /// Counts at the end of the part that goes on.
+    pub(super) fn pass_boundary(&mut self) {
+        let at_ns = self.core.boundary;
+        self.core.boundary = boundary_after(self.core.code, &self.core.source, at_ns);
+        self.count_at(at_ns);
     }
 
     /// The last arrival is known: the part in which it is ends with it.
     #[cold]
-    pub(crate) fn end_last_part(&mut self) {
+    pub(super) fn end_last_part(&mut self) {
+        self.core.boundary = self.core.boundary.min(self.core.source.over_ns);
+    }
+
+    /// A request arrives that may be the last of a closed loop.
+    pub(crate) fn count_at_arrival(&mut self, now_ns: u64) {
         if self.core.boundary < u64::MAX {
-            self.core.boundary = self.core.boundary.min(self.core.source.over_ns);
-            self.core.mark = self.core.mark.min(self.core.boundary);
+            let count = self.counted(now_ns);
+            self.core.ledger.aside.iter_mut().for_each(|aside| aside.count_at_arrival(count.clone()));
         }
     }
 
-    /// The run is over: counts at the ends of its last parts.
+    /// No event is left: counts at the ends of the last parts.
     pub(super) fn finish_boundaries(&mut self) {
-        if self.core.boundary < u64::MAX
-            && let Some(end_ns) = last_boundary(&self.core.source)
-        {
-            self.pass_boundaries(end_ns);
-            if self.core.boundary < u64::MAX {
-                self.count_at(end_ns);
-            }
+        while self.core.boundary <= self.core.source.over_ns && self.core.source.over_ns < u64::MAX {
+            self.pass_boundary();
         }
         self.core.boundary = u64::MAX;
     }
 
     /// Counts at the end of a part.
     fn count_at(&mut self, at_ns: u64) {
+        let count = self.counted(at_ns);
+        if let Some(aside) = &mut self.core.ledger.aside {
+            aside.count(count);
+        }
+    }
+
+    fn counted(&mut self, at_ns: u64) -> BoundaryCount {
         let code = self.core.code;
         let FeatureStates { connections, changes, guards, .. } = &mut self.features;
         let balancers = &self.core.balancers;
@@ -48,10 +53,6 @@ impl Engine<'_> {
             }
             balancers.get(instance)?.seen.as_ref()?.target(place).map(|_| 1.0)
         };
-        let count =
-            BoundaryCount::new(code, connections.as_deref_mut(), changes.watch.as_deref_mut(), at_ns, share);
-        if let Some(aside) = &mut self.core.ledger.aside {
-            aside.count(count);
-        }
+        BoundaryCount::new(code, connections.as_deref_mut(), changes.watch.as_deref_mut(), at_ns, share)
     }
 }

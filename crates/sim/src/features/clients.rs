@@ -58,10 +58,7 @@ impl Engine<'_> {
         let ordinal = self.core.issued();
         let (selected, second_half) = self.core.source().load.selects(now_ns, ordinal);
         clients.over |= ordinal + 1 == self.core.source().load.requests;
-        if clients.over {
-            self.core.source_mut().over_ns = now_ns;
-            self.end_last_part();
-        }
+        self.count_at_arrival(now_ns);
         let clients = &mut self.features.clients;
         let order = clients.order(user, k);
         let way = self.core.request_key().with(u64::from(user)).with(k);

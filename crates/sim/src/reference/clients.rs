@@ -160,10 +160,7 @@ impl Reference<'_> {
             self.schedule_arrival();
         } else {
             self.clients.over |= self.clients.issued == self.clients.source.load.requests;
-            if self.clients.over {
-                self.clients.source.over_ns = self.now_ns;
-                self.end_last_part();
-            }
+            self.count_at_arrival();
         }
         if selected {
             let first = self.clients.first_last.map_or(self.now_ns, |(first, _)| first);
@@ -253,6 +250,7 @@ impl Reference<'_> {
     /// Stores the integrals at the instants of the window that the clock has passed.
     pub(super) fn pass_marks(&mut self) {
         while self.now_ns > self.clients.mark {
+            self.pass_boundaries(self.clients.mark);
             self.keep_mark(self.clients.mark);
         }
     }

@@ -103,7 +103,8 @@ pub(crate) fn replicate(
 
 /// Takes the parts of a finished run, where it is told over time.
 fn parts(ran: &mut FinishedRun, program: &Program, load: &Load) -> Result<Option<RunParts>, Cut> {
-    let Some(aside) = ran.ledger.aside.take() else { return Ok(None) };
+    let Some(mut aside) = ran.ledger.aside.take() else { return Ok(None) };
+    aside.end_counts();
     let Some((slices, every_ns)) = aside.slices.zip(program.code.every_ns) else { return Ok(None) };
     if slices.is_beyond() {
         return Err(Cut::TooManyParts);
@@ -111,7 +112,7 @@ fn parts(ran: &mut FinishedRun, program: &Program, load: &Load) -> Result<Option
     let arrived = ran.ledger.arrived;
     let end_ns = load.end_ns(arrived, slices.last_arrival_ns());
     let all = slices.finish(end_ns);
-    let members = MemberSlice::all(aside.watched, end_ns);
+    let members = MemberSlice::all(aside.watched);
     let slices = PooledSlices::new(all, members);
     Ok(Some(RunParts::new(slices, aside.acts, program.code.watch.as_deref(), every_ns)))
 }

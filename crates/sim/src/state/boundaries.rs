@@ -19,13 +19,8 @@ pub(crate) fn boundary_after(code: &Code, source: &Source, at_ns: u64) -> u64 {
     if at_ns >= end_ns || next_ns / every_ns > MOST_PARTS + 1 { u64::MAX } else { next_ns.min(end_ns) }
 }
 
-/// When the last part of a run ends that is over: `None`, if that is not known, and nothing more is counted.
-pub(crate) fn last_boundary(source: &Source) -> Option<u64> {
-    let end_ns = source.load.until_ns.min(source.over_ns);
-    (end_ns < u64::MAX).then_some(end_ns)
-}
-
 /// What is counted at the end of a part.
+#[derive(Clone, Debug)]
 pub(crate) struct BoundaryCount {
     pub connections: Option<ConnectionCount>,
     pub watch: Option<WatchSample>,

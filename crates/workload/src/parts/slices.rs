@@ -225,7 +225,14 @@ impl Slices {
 
     /// Connections at the end of a slice, or of the run; in ascending order.
     pub fn count_connections(&mut self, count: ConnectionCount) {
-        self.connections.push(count);
+        if self.connections.last().is_none_or(|last| last.at_ns < count.at_ns) {
+            self.connections.push(count);
+        }
+    }
+
+    /// Forgets what was counted of connections after an instant.
+    pub fn drop_connections_after(&mut self, at_ns: u64) {
+        self.connections.retain(|count| count.at_ns <= at_ns);
     }
 
     /// Whether there would be more slices than there may be.

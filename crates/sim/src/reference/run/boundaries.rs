@@ -1,13 +1,13 @@
 //! The ends of the parts of a run that is told over time: what is counted there.
 
 use super::Reference;
-use crate::state::boundaries::{BoundaryCount, boundary_after, last_boundary, share_of};
+use crate::state::boundaries::{BoundaryCount, boundary_after, share_of};
 use weir_policy::TargetId;
 
 impl Reference<'_> {
-    /// Counts at the ends of parts that the clock has passed.
-    pub(super) fn pass_boundaries(&mut self, now_ns: u64) {
-        while now_ns > self.boundary {
+    /// Counts at the ends of parts before an instant.
+    pub(in crate::reference) fn pass_boundaries(&mut self, until_ns: u64) {
+        while self.boundary < until_ns {
             let at_ns = self.boundary;
             self.boundary = boundary_after(self.code, self.clients.source(), at_ns);
             self.count_at(at_ns);
@@ -21,21 +21,32 @@ impl Reference<'_> {
         }
     }
 
-    /// The run is over: counts at the ends of its last parts.
+    /// A request arrives that may be the last of a closed loop.
+    pub(in crate::reference) fn count_at_arrival(&mut self) {
+        if self.boundary < u64::MAX {
+            let count = self.counted(self.now_ns);
+            self.ledger.aside.iter_mut().for_each(|aside| aside.count_at_arrival(count.clone()));
+        }
+    }
+
+    /// No event is left: counts at the ends of the last parts.
     pub(super) fn finish_boundaries(&mut self) {
-        if self.boundary < u64::MAX
-            && let Some(end_ns) = last_boundary(self.clients.source())
-        {
-            self.pass_boundaries(end_ns);
-            if self.boundary < u64::MAX {
-                self.count_at(end_ns);
-            }
+        let over_ns = self.clients.source().over_ns;
+        if over_ns < u64::MAX {
+            self.pass_boundaries(over_ns + 1);
         }
         self.boundary = u64::MAX;
     }
 
     /// Counts at the end of a part.
     fn count_at(&mut self, at_ns: u64) {
+        let count = self.counted(at_ns);
+        if let Some(aside) = self.ledger.aside.as_deref_mut() {
+            aside.count(count);
+        }
+    }
+
+    fn counted(&mut self, at_ns: u64) -> BoundaryCount {
         let (code, balancers) = (self.code, &self.balancers);
         let share = |view: usize, place: u32| {
             let balancer = balancers.get(code.changes.as_deref()?.views.get(view)?.instance as usize)?;
@@ -43,9 +54,6 @@ impl Reference<'_> {
             Some(share_of(&balancer.upstream, TargetId(target)))
         };
         let (connections, watch) = (self.connections.as_deref_mut(), self.changes.watch.as_deref_mut());
-        let count = BoundaryCount::new(code, connections, watch, at_ns, share);
-        if let Some(aside) = self.ledger.aside.as_deref_mut() {
-            aside.count(count);
-        }
+        BoundaryCount::new(code, connections, watch, at_ns, share)
     }
 }

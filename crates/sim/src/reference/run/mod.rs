@@ -234,8 +234,8 @@ impl<'a> Reference<'a> {
             self.look_until(event.at);
             self.now_ns = event.at;
             self.class = event.class();
-            self.pass_boundaries(event.at);
             self.pass_marks();
+            self.pass_boundaries(event.at);
             if is_arrival {
                 self.arrive();
             } else {
