@@ -17,7 +17,7 @@ pub(crate) struct SideBooks {
     /// What was counted of members at the ends of these parts.
     pub watched: Vec<WatchSample>,
     /// What was counted at the latest arrival of a closed loop.
-    latest: Option<Box<BoundaryCount>>,
+    pub latest: Option<Box<BoundaryCount>>,
     /// What happened in the course of changes.
     pub acts: Vec<Act>,
 }

@@ -24,7 +24,7 @@ fn above_a_second(of: &Value) -> usize {
 
 /// The table of all rows, whose figures the article names.
 pub(super) fn incident() -> String {
-    let args = [FILE, "--replications", "1"];
+    let args = [FILE, "-p", "judged=False", "--replications", "1"];
     let got = run_of(&args);
     let by_name = |wanted: &str| got.iter().find(|of| name(of) == wanted).expect("a row of the file");
     let (calm, spike) = (by_name("no deploy"), by_name("Application"));
