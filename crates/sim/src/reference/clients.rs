@@ -8,6 +8,7 @@ use crate::code::MemberId;
 use crate::code::SlotId;
 use crate::code::bounds::{AT_ONE_INSTANT, Cut};
 use crate::code::order::{Class, Entry, order_key, ranked};
+use crate::state::boundaries::boundary_after;
 use crate::state::meter::Snapshot;
 use crate::state::source::Source;
 use weir_model::draws::purpose;
@@ -83,6 +84,7 @@ impl Clients {
 impl Reference<'_> {
     /// Schedules the first arrivals and flips.
     pub(super) fn begin(&mut self) {
+        self.boundary = boundary_after(self.code, self.clients.source(), 0);
         self.schedule_changes();
         self.schedule_flips();
         self.schedule_checks();

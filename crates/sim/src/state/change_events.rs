@@ -50,7 +50,7 @@ impl Timer {
     fn from_number(code: &Code, number: u32) -> Option<Timer> {
         let tables = code.changes.as_deref()?;
         let Some(step) = number.checked_sub(2 * tables.processes.len() as u32) else {
-            let of = if number % 2 == 0 { Timer::Boot } else { Timer::Look };
+            let of = if number.is_multiple_of(2) { Timer::Boot } else { Timer::Look };
             return Some(of(number / 2));
         };
         let of = tables.steps.get(step as usize)?;

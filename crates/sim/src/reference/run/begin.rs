@@ -11,7 +11,6 @@ use crate::reference::build::Tables;
 use crate::reference::clients::Clients;
 use crate::reference::faults::Cells;
 use crate::reference::servers::Server;
-use crate::state::boundaries::boundary_after;
 use crate::state::changes::Changes;
 use crate::state::connections::Connections;
 use crate::state::guards::COOKIES;
@@ -39,16 +38,14 @@ use weir_workload::Load;
 impl<'a> Reference<'a> {
     /// `key` is the replication's.
     pub fn new(code: &'a Code, tables: &'a Tables, load: Load, key: Key, stop: &'a AtomicBool) -> Self {
-        let place = |i: u32| code.place_keys[i as usize];
-        let choice = |at, n: u32| key.with(purpose::CHOICE).with(place(at)).with(u64::from(n));
-        let draw = |&(purpose, at): &(u64, u32)| key.with(purpose::DRAW).with(purpose).with(place(at));
-        let clients = Clients::new(load);
+        let choice = |at, n: u32| key.with(purpose::CHOICE).with(place_key(code, at)).with(u64::from(n));
+        let draw = |&(of, at): &(u64, u32)| key.with(purpose::DRAW).with(of).with(place_key(code, at));
         let (lines, clocks) = start_lines(code, tables, key.with(purpose::NODE));
         Reference {
             code,
             tables,
-            boundary: boundary_after(code, clients.source(), 0),
-            clients,
+            boundary: u64::MAX,
+            clients: Clients::new(load),
             pending: Pending::new(),
             branches: Branches::new(code),
             queues: vec![Queue::default(); tables.queue_count as usize],
@@ -102,6 +99,10 @@ impl<'a> Reference<'a> {
             seen: Default::default(),
         }
     }
+}
+
+fn place_key(code: &Code, place: u32) -> u64 {
+    code.place_keys[place as usize]
 }
 
 /// The timelines at their start, with the clocks of processes that pause.
