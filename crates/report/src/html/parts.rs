@@ -24,7 +24,7 @@ const OPEN: usize = 3;
 const NOTE: &str = "All requests of all replications, in parts of the run. Latencies, successes and failures are those of requests \
     that arrived in a part; a quantile is of all replications together, and needs ten requests beyond it.";
 
-/// A scenario that is told over time.
+/// A scenario with results over time.
 struct ScenarioParts<'a> {
     number: usize,
     of: &'a OverTime,

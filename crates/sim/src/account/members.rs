@@ -20,7 +20,7 @@ pub(crate) struct MemberSlice {
     /// The time in which they were counted, ns, and of how many replications.
     pub length_ns: u64,
     runs: u64,
-    /// Those that are told of by themselves.
+    /// Those that are shown one by one.
     pub sites: Vec<MemberSums>,
     /// All others together.
     pub others: MemberSums,

@@ -194,7 +194,7 @@ pub(crate) struct Code {
     pub lines: LineTables,
     /// The changes of fleets during a run.
     pub changes: Option<Box<ChangeTables>>,
-    /// The members that these move, where the run is told over time.
+    /// The members that these move, where the run has results over time.
     pub watch: Option<Box<WatchTables>>,
     /// Connections to servers, where they are simulated.
     pub connections: Option<Box<ConnectionTables>>,

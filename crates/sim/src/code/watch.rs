@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use weir_plan::fleets::Member;
 
-/// The most members that are told of by themselves.
+/// The most members that are shown one by one.
 pub(crate) const MOST_WATCHED: usize = 100;
 
-/// The members of a scenario that is told over time.
+/// The members of a scenario with results over time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WatchTables {
-    /// Those that are told of by themselves, in the order of fleets and numbers.
+    /// Those that are shown one by one, in the order of fleets and numbers.
     pub sites: Vec<WatchedSite>,
     /// What is at each place of each balancer over fleets.
     pub roles: Vec<Vec<Role>>,
@@ -19,7 +19,7 @@ pub(crate) struct WatchTables {
     pub viewers: Vec<String>,
 }
 
-/// A member that is told of by itself.
+/// A member that is shown by itself.
 #[derive(Clone, Debug)]
 pub(crate) struct WatchedSite {
     pub member: Member,
@@ -33,7 +33,7 @@ pub(crate) struct WatchedSite {
 /// What a target is to a result over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// It is told of by itself: an index of [`WatchTables::sites`].
+    /// It is shown by itself: an index of [`WatchTables::sites`].
     Watched(u32),
     /// It is one of those that run throughout.
     Other,

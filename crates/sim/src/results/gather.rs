@@ -28,7 +28,7 @@ pub(crate) struct Run<'a> {
 pub(crate) struct JobReplications {
     pub runs: Vec<Replication>,
     pub pooled: Pooled,
-    /// The parts of the run, where the scenario is told over time.
+    /// The parts of the run, where the scenario has results over time.
     pub slices: Option<PooledSlices>,
     /// Why there are none: the scenario is overloaded beyond what can be simulated.
     pub overload: Option<String>,

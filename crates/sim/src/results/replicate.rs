@@ -53,7 +53,7 @@ pub(crate) struct Summary {
     pub run: Replication,
     pub ok: Histogram,
     pub failed: Histogram,
-    /// The parts of the run, where it is told over time.
+    /// The parts of the run, where it has results over time.
     pub slices: Option<PooledSlices>,
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn replicate(
     }
 }
 
-/// Takes the parts of a finished run, where it is told over time.
+/// Takes the parts of a finished run, where it has results over time.
 fn parts(ran: &mut FinishedRun, program: &Program, load: &Load) -> Result<Option<RunParts>, Cut> {
     let Some(mut aside) = ran.ledger.aside.take() else { return Ok(None) };
     aside.end_counts();

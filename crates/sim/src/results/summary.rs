@@ -83,7 +83,7 @@ pub(crate) struct Replication {
     pub opened: Option<(u64, u64)>,
     /// Where it settled, if that was requested.
     pub settled: Option<SettlingPoint>,
-    /// Figures of its own parts, where it is told over time.
+    /// Figures of its own parts, where it has results over time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<Box<PartFigures>>,
     /// Broken laws; empty in a sound weir.
@@ -216,7 +216,7 @@ fn is_spread(code: &Code, ledger: &Ledger, node: u32) -> bool {
     code.changes.as_deref().is_none_or(|changes| ledger.attendance.is_listed(changes, node, from_ns, to_ns))
 }
 
-/// What is pooled over replications: latencies, and the parts of runs that are told over time.
+/// What is pooled over replications: latencies, and the parts of runs with results over time.
 pub(crate) struct PooledRuns<'a> {
     pub latencies: Pooled,
     pub slices: Option<&'a PooledSlices>,

@@ -16,7 +16,7 @@ use weir_stats::Key;
 /// The share of the others' rate from which on a member has its own again.
 const REGAINED: f64 = 0.9;
 
-/// The members of a scenario that is told over time: those that its changes move in the replication with that key, which needs
+/// The members of a scenario with results over time: those that its changes move in the replication with that key, which needs
 /// no run to be known. `number` is that of a node in the file's plan.
 pub(crate) fn tables(
     point: &Point,

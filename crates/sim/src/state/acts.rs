@@ -16,7 +16,7 @@ const MOST: usize = 100_000;
 pub(crate) enum ActKind {
     /// The registry lists it no more.
     Unlisted,
-    /// Its process is told to stop, and has stopped.
+    /// Its process has to stop, and has stopped.
     Stops,
     Stopped,
     /// Its process begins, and runs.

@@ -1,4 +1,4 @@
-//! The ends of the parts of a run that is told over time: when the next one comes, and what is counted there.
+//! The ends of the parts of a run with results over time: when the next one comes, and what is counted there.
 
 use crate::code::Code;
 use crate::state::connections::Connections;

@@ -48,14 +48,12 @@ pub(crate) struct Changes {
     pub(super) rest: BTreeMap<u32, BTreeSet<u32>>,
     /// The members that a change has let fail.
     pub failed: BTreeSet<Member>,
-    /// Replacements that were halted.
-    pub halted: BTreeSet<u32>,
     /// What follows from a step, in its order: the engine takes it.
     pub effects: Vec<Effect>,
     /// Members that have left, and what balancers have seen since connections were last updated. Kept only where connections are simulated.
     pub left: Vec<Member>,
     pub seen: Vec<(u32, Move)>,
-    /// What happens, and the requests at members, where the run is told over time.
+    /// What happens, and the requests at members, where the run has results over time.
     pub acts: Option<Box<Acts>>,
     pub watch: Option<Box<Watch>>,
 }
@@ -110,7 +108,6 @@ impl Changes {
             down: BTreeMap::new(),
             rest: BTreeMap::new(),
             failed: BTreeSet::new(),
-            halted: BTreeSet::new(),
             effects: Vec::new(),
             attendance: Attendance::default(),
             left: Vec::new(),

@@ -48,8 +48,12 @@ impl Changes {
             }
         };
         let (new, mut come) = self.join(tables, into, k.min(leavers as u32), of.change, now_ns);
-        let boots = new.iter().copied().filter(|member| self.is_away(*member)).collect();
-        let leave = waits.then_some(leave);
+        let boots: BTreeSet<Member> = new.iter().copied().filter(|member| self.is_away(*member)).collect();
+        let mut leave = waits.then_some(leave);
+        // Newcomers that boot in no time are listed already.
+        if let Some(leave) = leave.take_if(|_| boots.is_empty()) {
+            moves = self.leave(tables, leave, of.change, key, now_ns);
+        }
         self.batches.insert((of.change, of.part), Batch { boots, new, leave, next: None });
         self.note_wait(tables, step, now_ns);
         match first {
@@ -176,10 +180,7 @@ impl Changes {
 
     /// A replacement halts, if the batch still waits.
     pub fn halt(&mut self, change: u32, part: u32) {
-        let batch = self.batches.get_mut(&(change, part));
-        if batch.and_then(|of| of.next.take()).is_some() {
-            self.halted.insert(change);
-        }
+        self.batches.get_mut(&(change, part)).into_iter().for_each(|of| of.next = None);
     }
 }
 

@@ -120,7 +120,7 @@ impl Changes {
         to.apply(code, &tables.views[view as usize], &moves, now_ns)
     }
 
-    /// Notes what a balancer has seen, where it has connections, and where the run is told over time.
+    /// Notes what a balancer has seen, where it has connections, and where the run has results over time.
     fn note_seen(&mut self, code: &Code, view: u32, moves: &[Move], now_ns: u64) {
         if let Some(acts) = &mut self.acts {
             for of in moves {

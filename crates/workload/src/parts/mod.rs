@@ -1,4 +1,4 @@
-//! The parts of a run that is told over time: what is counted of each, by the simulator and by the generator of load.
+//! The parts of a run with results over time: what is counted of each, by the simulator and by the generator of load.
 
 mod classes;
 mod slices;

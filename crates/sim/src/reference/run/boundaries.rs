@@ -1,4 +1,4 @@
-//! The ends of the parts of a run that is told over time: what is counted there.
+//! The ends of the parts of a run with results over time: what is counted there.
 
 use super::Reference;
 use crate::state::boundaries::{BoundaryCount, boundary_after, share_of};

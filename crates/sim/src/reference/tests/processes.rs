@@ -127,6 +127,18 @@ fn newcomers_boot_before_the_old_leave() {
     Case::with(&[60, 149, 150], source, &rolling("leave")).gives(&["0 no_target", "0 no_target", "10 ok"]);
 }
 
+/// Newcomers that boot in no time replace the old at once: the answer of a cold one takes twice as long.
+#[test]
+fn newcomers_that_run_at_once_replace_the_old() {
+    let source = "
+a = fleet(1, lambda: warmup(delay(10 * ms, server(\"a\")), 2.0, requests = 1, at_start = \"warm\"), life = life())
+root = lb.first(a)";
+    for first in ["join", "leave"] {
+        let rolling = format!(", events = [change.rolling(a, at = 50 * ms, first = \"{first}\")]");
+        Case::with(&[0, 60, 149], source, &rolling).gives(&["10 ok", "20 ok", "10 ok"]);
+    }
+}
+
 /// With `wait` one of two always runs; without, both boot at once.
 #[test]
 fn a_batch_waits_until_the_one_before_it_runs() {
