@@ -50,6 +50,8 @@ pub struct RoundRobin {
     /// (current value, weight) of each of `open`; empty where weights are equal. The values are those of now on the
     /// track of values only.
     smooth: Vec<(i64, i64)>,
+    /// What a weight of 1 is in `smooth`.
+    unit: f64,
     /// The sequence from all-zero values on, if it is short.
     cycle: Vec<TargetId>,
     /// Targets by weight: the way through a longer one.
@@ -72,6 +74,8 @@ enum Track {
 /// Longest sequence that is written down, and most work that this may take.
 const LONGEST_CYCLE: i64 = 4096;
 const MOST_WORK: i64 = 1 << 20;
+/// Most different weights by which a pick costs about as much as one of a written sequence.
+const FEW_CLASSES: usize = 8;
 /// Picks that leave no target out before the balancer goes over from values to classes.
 const CALM: u32 = 8;
 
@@ -96,13 +100,7 @@ pub fn is_too_long(weights: &[f64]) -> bool {
 impl RoundRobin {
     /// A balancer over targets of these (whole) weights.
     pub fn new(weights: &[f64], start: Start, draw: Key) -> RoundRobin {
-        let open: Vec<TargetId> =
-            TargetId::all(weights.len() as u32).filter(|t| weights[t.index()] > 0.0).collect();
-        let smooth = values(weights, &open);
-        let (cycle, classes) = (Vec::new(), Box::default());
-        let mut lb =
-            RoundRobin { open, cursor: 0, smooth, cycle, classes, track: Track::Values, calm: 0, sum: 0 };
-        lb.write_track();
+        let mut lb = RoundRobin::at_first(weights);
         let length = lb.length();
         if start == Start::Random && length > 0 {
             // Weights that a list or an operator gave may have any sum; a walk that grows with it would hold up a loop.
@@ -114,6 +112,27 @@ impl RoundRobin {
                 lb.cursor = steps as usize;
             }
         }
+        lb
+    }
+
+    /// A balancer at the start of its sequence.
+    fn at_first(weights: &[f64]) -> RoundRobin {
+        let open: Vec<TargetId> =
+            TargetId::all(weights.len() as u32).filter(|t| weights[t.index()] > 0.0).collect();
+        let (smooth, unit) = values(weights, &open);
+        let (cycle, classes) = (Vec::new(), Box::default());
+        let mut lb = RoundRobin {
+            open,
+            cursor: 0,
+            smooth,
+            unit,
+            cycle,
+            classes,
+            track: Track::Values,
+            calm: 0,
+            sum: 0,
+        };
+        lb.write_track();
         lb
     }
 
@@ -137,38 +156,61 @@ impl RoundRobin {
 
     /// Other weights from now on, of these and perhaps of more targets.
     ///
-    /// Equal weights go on with the target whose turn it was, or the next that is left. A written sequence is entered
-    /// where the old one was left, as a share of its length, so that balancers which started apart stay apart. Where
-    /// none is written, those that stay keep their values.
+    /// Equal weights go on with the target whose turn it was, or the next that is left. Else the targets that stay keep their
+    /// values. Where that takes a written sequence, since there are many different weights, it is entered where the lightest
+    /// target has its value, and as near as it can be to the share of its length at which the old one was left, so that balancers
+    /// which started apart stay apart.
     pub fn refresh(&mut self, weights: &[f64]) {
-        let next = self.open.get(self.cursor).copied().unwrap_or_default();
-        let progress = match self.cycle.len() {
-            0 => self.cursor as f64 / self.open.len().max(1) as f64,
-            length => self.cursor as f64 / length as f64,
-        };
-        if self.track == Track::Classes {
-            self.classes.store(&mut self.smooth);
-        }
-        let open: Vec<TargetId> =
-            TargetId::all(weights.len() as u32).filter(|t| weights[t.index()] > 0.0).collect();
-        let smooth = values(weights, &open);
-        let old = std::mem::replace(&mut self.open, open);
-        let kept =
-            |t: &TargetId| old.binary_search(t).ok().and_then(|at| self.smooth.get(at)).map_or(0, |v| v.0);
-        // Equal weights have none.
-        let values: Vec<i64> =
-            if smooth.is_empty() { Vec::new() } else { self.open.iter().map(kept).collect() };
-        (self.smooth, self.cursor) = (smooth, 0);
-        self.write_track();
+        let mut before = std::mem::replace(self, RoundRobin::at_first(weights));
         if self.smooth.is_empty() {
-            self.go_on_at(next);
-        } else if self.track == Track::Cycle {
-            self.cursor = ((progress * self.cycle.len() as f64) as usize).min(self.cycle.len() - 1);
-        } else {
-            // No target is more than a round ahead or behind, even if a far greater weight was there before.
-            let bounded = values.into_iter().map(|value| value.clamp(-self.sum, self.sum));
-            self.smooth.iter_mut().zip(bounded).for_each(|(slot, value)| slot.0 = value);
+            return self.go_on_at(before.open.get(before.cursor).copied().unwrap_or_default());
+        }
+        let progress = match before.track {
+            Track::Cycle => before.cursor as f64 / before.length().max(1) as f64,
+            Track::Classes | Track::Values => 0.0,
+        };
+        let has_values = !before.smooth.is_empty();
+        if has_values {
+            before.leave_track();
+            self.take_values(&before);
+        }
+        let is_walked = self.track == Track::Classes || has_values && self.classes.len() <= FEW_CLASSES;
+        if is_walked {
             self.classes.load(&self.smooth);
+            self.track = Track::Classes;
+        } else {
+            self.enter_cycle(progress, has_values);
+        }
+    }
+
+    /// The values of another balancer for the targets that both have, in this one's units. No target is more than a
+    /// round ahead or behind, even if a far greater weight was there before.
+    fn take_values(&mut self, before: &RoundRobin) {
+        let ratio = self.unit / before.unit;
+        let most = self.sum as f64;
+        for (slot, target) in self.smooth.iter_mut().zip(&self.open) {
+            let value = before.open.binary_search(target).ok().and_then(|at| before.smooth.get(at));
+            slot.0 = value.map_or(0, |v| (v.0 as f64 * ratio).round().clamp(-most, most) as i64);
+        }
+    }
+
+    /// Enters the written sequence near to a share of its length; if there are values, where the lightest target is as near to
+    /// its next pick as its value says. A heavy one is picked soon wherever that is.
+    fn enter_cycle(&mut self, progress: f64, has_values: bool) {
+        let length = self.cycle.len();
+        let wanted_at = ((progress * length as f64) as usize).min(length - 1);
+        self.cursor = wanted_at;
+        let lightest = self.smooth.iter().zip(&self.open).min_by_key(|((_, weight), _)| *weight);
+        let Some((&(wanted, weight), &target)) = lightest.filter(|_| has_values) else { return };
+        let (mut value, mut nearest) = (0, (i64::MAX, usize::MAX));
+        for (at, picked) in self.cycle.iter().enumerate() {
+            // A step changes the value by the weight: nothing is nearer than half of it.
+            let strays = (2 * (value - wanted).abs()).max(weight);
+            let of = (strays, at.abs_diff(wanted_at));
+            if of < nearest {
+                (self.cursor, nearest) = (at, of);
+            }
+            value += weight - if *picked == target { self.sum } else { 0 };
         }
     }
 
@@ -286,11 +328,12 @@ impl RoundRobin {
     }
 }
 
-/// (0, weight) of each open target, divided by what the weights have in common; nothing where they are equal.
+/// (0, weight) of each open target, divided by what the weights have in common, nothing where they are equal; and what
+/// a weight of 1 is then.
 ///
 /// Weights are whole in the file. Those that slow start or a change at run time makes are kept to a thousandth. A
 /// weight beyond all bounds counts as the greatest with which no sum overflows.
-fn values(weights: &[f64], open: &[TargetId]) -> Vec<(i64, i64)> {
+fn values(weights: &[f64], open: &[TargetId]) -> (Vec<(i64, i64)>, f64) {
     let fraction = open.iter().any(|&i| weights[i.index()].fract() != 0.0);
     let scale = if fraction { 1000.0 } else { 1.0 };
     let most = i64::MAX / 8 / (open.len().max(1) as i64);
@@ -298,10 +341,10 @@ fn values(weights: &[f64], open: &[TargetId]) -> Vec<(i64, i64)> {
         |t: &TargetId| ((weights[t.index()] * scale + 0.5 * f64::from(fraction)) as i64).clamp(1, most);
     let first = open.first().map(whole);
     if open.iter().map(whole).all(|w| Some(w) == first) {
-        return Vec::new();
+        return (Vec::new(), 1.0);
     }
     let common = open.iter().map(whole).fold(0, gcd).max(1);
-    open.iter().map(|i| (0, whole(i) / common)).collect()
+    (open.iter().map(|i| (0, whole(i) / common)).collect(), scale / common as f64)
 }
 
 fn gcd(a: i64, b: i64) -> i64 {
@@ -471,6 +514,31 @@ mod tests {
             }
             let strays = |i: usize| (seen[i] - 4000.0 * weights[i] / sum).abs();
             assert!((0..20).all(|i| strays(i) < 2.0), "{seen:?} {weights:?}");
+        }
+    }
+
+    /// A newcomer whose weight grows in steps gets its share but for the half of a pick by which it begins, though each step has
+    /// another unit, and though short sequences follow long ones.
+    #[test]
+    fn a_newcomer_gets_its_share_while_its_weight_grows() {
+        const RUNS: u64 = 40;
+        for old in [4usize, 15, 59] {
+            for picks in [3u64, 10, 50] {
+                let (mut seen, mut fair) = (0.0, 0.0);
+                for seed in 0..RUNS {
+                    let mut lb = RoundRobin::new(&vec![1.0; old], Start::Random, Key::new(seed));
+                    let mut weights = vec![1.0; old + 1];
+                    for step in 1..100u32 {
+                        weights[old] = f64::from(step) / 100.0;
+                        lb.refresh(&weights);
+                        let picked = (0..picks).filter(|_| lb.pick(&[]) == Some(TargetId(old as u32)));
+                        seen += picked.count() as f64;
+                        fair += picks as f64 * weights[old] / (old as f64 + weights[old]);
+                    }
+                }
+                let behind: f64 = (fair - seen) / RUNS as f64;
+                assert!(behind.abs() < 0.8, "{old} targets, {picks} picks a step: behind by {behind}");
+            }
         }
     }
 
