@@ -51,8 +51,8 @@ pub use expectation::{Condition, Expectation, Metric, Order};
 pub use graph::{
     Change, ChangeKind, Clock, Connected, DataFile, Edge, Faulty, First, Fleet, FleetSource, HealthCheck,
     HedgeSpec, HttpCheck, KeySource, Keys, LEAST_LAG_NS, Lb, Leavers, Line, Mode, Node, NodeId, Place, Plan,
-    Point, Recording, RequestShape, Rollout, RouteCondition, Scenario, Scope, Site, SourceKind, Spec, Value,
-    Wait, Window,
+    Point, Recording, RequestShape, Rollout, RouteCondition, Scenario, Scope, Site, SourceKind, Spec,
+    TargetState, Value, Wait, Window,
 };
 pub use labels::{label, target_labels};
 pub use layers::{levels, listeners, only_way, timed_balancer, with_inner};

@@ -275,6 +275,31 @@ fn the_backlog_of_a_cold_process_is_that_of_the_fluid_limit() {
     }
 }
 
+/// The same behind a deploy in place, where each request of the backlog is a new connection as well, which costs c at the cores: t =
+/// K·(w(fx − (f − 1)x²/2) − cx)/(C − λc), and with f = 4 and K = 20,000 the longest waits are 6.7, 10.7, 17.8 and 26.7 s.
+#[test]
+fn a_deploy_ends_in_the_backlog_of_the_fluid_limit() {
+    let (rate, work_s, cores, factor, requests) = (1000.0_f64, 0.002, 4.0, 4.0_f64, 20_000.0);
+    for (cost_ms, said_s) in [(0.0_f64, 6.7_f64), (1.5, 10.7), (2.5, 17.8), (3.0, 26.7)] {
+        let (x, cost_s) = ((factor - cores / (work_s * rate)) / (factor - 1.0), cost_ms / 1e3);
+        let work = work_s * (factor * x - (factor - 1.0) * x * x / 2.0) - cost_s * x;
+        let t = requests * work / (cores - rate * cost_s);
+        let wait_s = (rate * t - x * requests) / rate;
+        assert!((wait_s - said_s).abs() < 0.06, "{wait_s} by the formula");
+        let source = format!(
+            "def app():\n    \
+             work = warmup(concurrent(2 * ms, cores = 4), 4.0, requests = 20000, at_start = \"warm\")\n    \
+             return queue(server(\"app\", model = work, connect = 0 * s, connect_cost = {cost_ms:?} * ms), concurrency = 16)\n\
+             apps = fleet(4, app, life = life(boot = 1 * s))\n\
+             deploy = change.rolling(apps, at = 20 * s, first = \"in_place\", count = 1)\n\
+             scenario(\"s\", lb.round_robin(apps), traffic.constant(rate = 4000), duration = 120 * s, window = \"all\", \
+             events = [deploy])\n"
+        );
+        let max_s = results(&source)[0].latency_all.max.expect("requests") / 1e3;
+        assert!((max_s / wait_s - 1.0).abs() < 0.05, "{cost_ms} ms: {max_s} s, by the formula {wait_s}");
+    }
+}
+
 /// Threads that are made under load cost work, and stay: the second burst is faster than the first, and one that has all at first
 /// is faster than both.
 #[test]

@@ -49,12 +49,16 @@ const ADDRESS: &str = "127.0.0.1:0";
 /// Processes that begin and end, and nodes that fail by changes, are simulated only.
 fn refuse_processes(point: &Point, scenario: &Scenario) -> Result<(), CannotVerify> {
     let is_driven = point.fleets.as_deref().is_some_and(|fleets| !fleets.driven.is_empty());
-    let waits = |change: &Change| matches!(change.what, ChangeKind::Rolling { more, .. } if more.wait == Some(Wait::Eligible));
-    if !is_driven && !scenario.events.iter().any(waits) {
+    let is_simulated = |change: &Change| match change.what {
+        ChangeKind::Rolling { more, .. } => more.wait == Some(Wait::Eligible),
+        ChangeKind::Set { .. } => true,
+        _ => false,
+    };
+    if !is_driven && !scenario.events.iter().any(is_simulated) {
         return Ok(());
     }
     Err(CannotVerify(format!(
-        "scenario \"{}\" has processes (`life`, `first=\"in_place\"`, `wait=\"eligible\"` or `change.down`), which \
+        "scenario \"{}\" has processes (`life`, `first=\"in_place\"`, `wait=\"eligible\"`, `change.down` or `change.set`), which \
             `weir verify` does not play yet; `weir sim` simulates them",
         scenario.name
     )))

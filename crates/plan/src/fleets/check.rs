@@ -1,7 +1,7 @@
 //! What must hold of fleets before their members can be made.
 
 use super::{schedule, templates};
-use crate::ranges::MOST_NODES;
+use crate::ranges::{MOST_NODES, wrong_weight};
 use crate::reach::Reach;
 use crate::{Change, ChangeKind, Edge, Mode, NodeId, Point, Rollout, Scenario, Spec};
 
@@ -147,9 +147,9 @@ pub fn changes(p: &Point, scenario: &Scenario) -> Result<(), Vec<(usize, String)
     }
 }
 
-/// Why nodes cannot fail by a change: one is inside of a fleet's members, or no request comes to it.
+/// Why nodes cannot fail, or be set, by a change: one is inside of a fleet's members, or no request comes to it.
 fn cannot_fail(p: &Point, reach: &Reach, change: &Change) -> Option<String> {
-    let ChangeKind::Down { .. } = change.what else { return None };
+    let (ChangeKind::Down { .. } | ChangeKind::Set { .. }) = change.what else { return None };
     let templates = templates(p);
     change.nodes().find_map(|id| {
         if templates.iter().any(|(nodes, _)| nodes.contains(&id)) {
@@ -180,6 +180,14 @@ fn range(what: ChangeKind) -> Option<String> {
         }
         ChangeKind::Down { k: Some(0), .. } => Some("`k` must be at least 1".to_owned()),
         ChangeKind::Down { lasts_ns: Some(0), .. } => Some("`lasts` must be longer than 0".to_owned()),
+        ChangeKind::Set { state: None, weight: None, .. } => {
+            Some("it sets neither `state` nor `weight`".to_owned())
+        }
+        ChangeKind::Set { k: Some(0), .. } => Some("`k` must be at least 1".to_owned()),
+        ChangeKind::Set { lasts_ns: Some(0), .. } => Some("`lasts` must be longer than 0".to_owned()),
+        ChangeKind::Set { weight: Some(weight), .. } => {
+            wrong_weight(weight).map(|why| format!("`weight` {why}"))
+        }
         ChangeKind::Down { mode: Mode::Pause, .. } => Some("nodes do not pause by a change".to_owned()),
         ChangeKind::Down { slow, .. } if !(slow.is_finite() && slow > 0.0) => {
             Some(format!("`slow` must be finite and above 0, not {slow}"))

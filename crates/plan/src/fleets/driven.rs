@@ -28,6 +28,11 @@ pub(super) fn with_driven(point: Point, compact: &Point, scenario: &Scenario, no
         let nodes = building.nodes_of(compact, change);
         building.add(nodes, Faulty::driven(mode, slow, checks_pass, number + 1), Some(number));
     }
+    for (change, number) in scenario.events.iter().zip(0..) {
+        if let ChangeKind::Set { .. } = change.what {
+            building.note_set(change, number);
+        }
+    }
     building.point
 }
 
@@ -35,7 +40,7 @@ pub(super) fn with_driven(point: Point, compact: &Point, scenario: &Scenario, no
 fn has_process(of: &Members, scenario: &Scenario) -> bool {
     let is_moved = |change: &Change| {
         let into = match change.what {
-            ChangeKind::Down { .. } => return false,
+            ChangeKind::Down { .. } | ChangeKind::Set { .. } => return false,
             ChangeKind::Rolling { into, .. } => into,
             _ => None,
         };
@@ -94,6 +99,21 @@ impl Building {
             Edge::Node(inner) if begins && matches!(compact.spec(id), Some(Spec::Listen(_))) => inner,
             _ => own,
         }
+    }
+
+    /// Notes the nodes on which a change has the operator's word.
+    fn note_set(&mut self, change: &Change, number: u32) {
+        let mut nodes = Vec::new();
+        for id in change.nodes() {
+            match self.fleets().iter().position(|of| of.node == id) {
+                Some(fleet) => nodes.extend(&self.roots[fleet]),
+                None => nodes.push(self.now[id as usize]),
+            }
+        }
+        let fleets = self.point.fleets.as_mut().and_then(Arc::get_mut);
+        fleets
+            .into_iter()
+            .for_each(|fleets| fleets.set.push(DrivenNodes { change: Some(number), nodes: nodes.clone() }));
     }
 
     /// Adds a node before each of these.

@@ -336,6 +336,7 @@ impl Copier<'_> {
             changes: false,
             newcomers,
             grown,
+            set: Vec::new(),
             driven: Vec::new(),
         };
         Point {

@@ -58,6 +58,10 @@ pub enum StepKind {
     Down,
     /// They are repaired.
     Repair,
+    /// The operator says something of targets.
+    Set,
+    /// It is taken back.
+    Reset,
     /// The registry forgets a share of the members.
     Unlist {
         /// The fleet.
@@ -185,10 +189,16 @@ impl Planner<'_> {
     /// Takes a step of a change; returns when its next one is.
     fn step(&mut self, of: &Change, moment: Moment) -> Result<Option<u64>, String> {
         let Moment { at_ns, change, part } = moment;
-        if let ChangeKind::Down { lasts_ns, k, .. } = of.what {
-            let (what, next_ns) = self.fail(of, k, lasts_ns.filter(|_| part == 0), moment)?;
+        if let ChangeKind::Down { lasts_ns, k, .. } | ChangeKind::Set { lasts_ns, k, .. } = of.what {
+            self.count(of, k.filter(|_| part == 0))?;
+            let what = match (of.what, part) {
+                (ChangeKind::Down { .. }, 0) => StepKind::Down,
+                (ChangeKind::Down { .. }, _) => StepKind::Repair,
+                (_, 0) => StepKind::Set,
+                _ => StepKind::Reset,
+            };
             self.steps.push(Step { at_ns, change, part, what });
-            return Ok(next_ns);
+            return Ok(lasts_ns.filter(|_| part == 0).map(|lasts_ns| at_ns.saturating_add(lasts_ns)));
         }
         let Some(&(fleet, _)) = self.fleets.get(&of.fleet) else {
             return Err("it names no fleet".to_owned());
@@ -217,23 +227,14 @@ impl Planner<'_> {
                 };
                 (what, goes_on.then(|| at_ns.saturating_add(every_ns)))
             }
-            ChangeKind::Down { .. } => (StepKind::Down, None),
+            ChangeKind::Down { .. } | ChangeKind::Set { .. } => (StepKind::Down, None),
         };
         self.steps.push(Step { at_ns, change, part, what });
         Ok(next_ns)
     }
 
-    /// Nodes fail, or are repaired.
-    fn fail(
-        &self,
-        of: &Change,
-        k: Option<u32>,
-        lasts_ns: Option<u64>,
-        moment: Moment,
-    ) -> Result<(StepKind, Option<u64>), String> {
-        if moment.part > 0 {
-            return Ok((StepKind::Repair, None));
-        }
+    /// Whether there are as many of the nodes that a change names as it concerns.
+    fn count(&self, of: &Change, k: Option<u32>) -> Result<(), String> {
         let count = |id: NodeId| match self.fleets.get(&id) {
             Some((fleet, _)) => self.members[*fleet as usize].most,
             None => 1,
@@ -243,8 +244,11 @@ impl Planner<'_> {
         }
         let there = of.nodes().map(count).fold(0, u32::saturating_add);
         match k {
-            Some(k) if k > there => Err(format!("{k} nodes fail, but there are {there} then")),
-            _ => Ok((StepKind::Down, lasts_ns.map(|lasts_ns| moment.at_ns.saturating_add(lasts_ns)))),
+            Some(k) if k > there => Err(match of.what {
+                ChangeKind::Set { .. } => format!("{k} targets are set, but there are {there} then"),
+                _ => format!("{k} nodes fail, but there are {there} then"),
+            }),
+            _ => Ok(()),
         }
     }
 

@@ -119,6 +119,49 @@ pub enum ChangeKind {
         /// Whether health checks pass meanwhile.
         checks_pass: bool,
     },
+    /// The operator's word on targets, at every balancer that has them.
+    Set {
+        /// What they are; `None`: as they were.
+        state: Option<TargetState>,
+        /// Their weight; `None`: as it was.
+        weight: Option<f64>,
+        /// How long, ns; `None`: to the end.
+        lasts_ns: Option<u64>,
+        /// How many of them; `None`: all.
+        k: Option<u32>,
+        /// Which of them.
+        which: Leavers,
+    },
+}
+
+/// What the operator says of a target (`POST /targets`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TargetState {
+    /// Up, whatever checks and outcomes say.
+    Up,
+    /// It gets no new requests.
+    Drain,
+    /// The same; it counts as failed.
+    Eject,
+    /// As one that has left.
+    Out,
+    /// As the file says: what was said before is taken back.
+    File,
+}
+
+impl TargetState {
+    /// Its word in files and results.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            TargetState::Up => "up",
+            TargetState::Drain => "drain",
+            TargetState::Eject => "eject",
+            TargetState::Out => "out",
+            TargetState::File => "file",
+        }
+    }
 }
 
 /// How a replacement goes, where it is not one by one at fixed instants.

@@ -1,6 +1,6 @@
 //! The members of fleets: what a plan in memory has beside the templates.
 
-use super::{Fleet, NodeId, Point};
+use super::{Edge, Fleet, NodeId, Point, Spec};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -20,6 +20,9 @@ pub struct Fleets {
     /// The nodes that the changes of a scenario drive.
     #[serde(default)]
     pub driven: Vec<DrivenNodes>,
+    /// The nodes on which the changes of a scenario have the operator's word.
+    #[serde(default)]
+    pub set: Vec<DrivenNodes>,
     /// The nodes that newcomers consist of, ascending.
     pub(crate) newcomers: Vec<Range<NodeId>>,
     /// The point of each scenario that changes fleets, once it is asked for.
@@ -63,13 +66,42 @@ impl Fleets {
         Some(&self.lists[at].1)
     }
 
+    /// The node that a target of a balancer is, if a change has the operator's word on it: behind its weight, and behind nodes
+    /// that changes drive.
+    #[must_use]
+    pub fn set_node(&self, point: &Point, target: NodeId) -> Option<NodeId> {
+        if self.set.is_empty() {
+            return None;
+        }
+        let is_driven = |id: NodeId| self.driven.iter().any(|of| of.nodes.contains(&id));
+        let mut id = target;
+        loop {
+            if self.set.iter().any(|of| of.nodes.contains(&id)) {
+                return Some(id);
+            }
+            match point.nodes[id as usize].to {
+                Edge::Node(next) if is_driven(id) || matches!(point.spec(id), Some(Spec::Weight { .. })) => {
+                    id = next
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// Whether a change has the operator's word on any target of a list.
+    #[must_use]
+    pub fn is_set(&self, point: &Point, list: u32) -> bool {
+        !self.set.is_empty()
+            && point.lists[list as usize].iter().any(|id| self.set_node(point, *id).is_some())
+    }
+
     /// The same for a point in which nodes have other numbers: `moved` has the new range of each range of nodes.
     #[must_use]
     pub fn renumbered(&self, moved: impl Fn(&Range<NodeId>) -> Range<NodeId>) -> Fleets {
         let mut new = self.clone();
         let members = new.all.iter_mut().flat_map(|members| &mut members.nodes);
         members.chain(&mut new.newcomers).for_each(|nodes| *nodes = moved(nodes));
-        for id in new.driven.iter_mut().flat_map(|driven| &mut driven.nodes) {
+        for id in new.driven.iter_mut().chain(&mut new.set).flat_map(|of| &mut of.nodes) {
             *id = moved(&(*id..*id)).start;
         }
         new

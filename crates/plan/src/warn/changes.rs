@@ -3,7 +3,7 @@
 use super::{placed, warning};
 use crate::diagnostic::{Diagnostic, Location};
 use crate::fleets::schedule;
-use crate::{Change, ChangeKind, First, NodeId, Point, Scenario, Spec, Window};
+use crate::{Change, ChangeKind, Edge, First, NodeId, Point, Scenario, Spec, Window};
 use std::collections::HashMap;
 use weir_model::Traffic;
 
@@ -16,8 +16,18 @@ pub fn changes(compact: &Point, places: &HashMap<String, Location>) -> Vec<Diagn
             placed(warning(message).help(help), places.get(&change.span))
         };
         let is_picked = |fleet: NodeId| is_picked(compact, scenario, fleet);
+        let sets = |change: &&Change| matches!(change.what, ChangeKind::Set { .. });
+        for change in scenario.events.iter().filter(sets) {
+            if change.nodes().any(|id| !is_target(compact, id)) {
+                let message = format!(
+                    "in scenario \"{}\" no balancer has one of these nodes as a target: its state and weight have no effect",
+                    scenario.name
+                );
+                found.push(of(change, message, "name a target of a balancer, or a fleet"));
+            }
+        }
         let fails = |change: &&Change| matches!(change.what, ChangeKind::Down { .. });
-        for change in scenario.events.iter().filter(|change| !fails(change)) {
+        for change in scenario.events.iter().filter(|change| !fails(change) && !sets(change)) {
             let into = if let ChangeKind::Rolling { into, .. } = change.what { into } else { None };
             let what = match into {
                 _ if !is_picked(change.fleet) => "this fleet: the change has no effect",
@@ -98,6 +108,21 @@ fn deploys(compact: &Point, change: &Change, begins_ns: u64, last_ns: u64) -> Ve
         ));
     }
     found
+}
+
+/// Whether a node, or its weight, is a target of any balancer.
+fn is_target(compact: &Point, id: NodeId) -> bool {
+    let is_it = |target: &NodeId| {
+        let node = &compact.nodes[*target as usize];
+        let is_weight = matches!(compact.spec(*target), Some(Spec::Weight { .. }));
+        *target == id || is_weight && node.to == Edge::Node(id)
+    };
+    (0..).zip(&compact.nodes).any(|(lb, node)| match node.to {
+        Edge::List(list) if matches!(compact.spec(lb), Some(Spec::Lb(_))) => {
+            compact.lists[list as usize].iter().any(is_it)
+        }
+        _ => false,
+    })
 }
 
 /// Whether a scenario's requests come to a balancer over that fleet, or over its weight.

@@ -205,6 +205,10 @@ pub const PAGES: &[WarningPage] = &[
          scenario's requests come to.",
     ),
     page(
+        "in scenario {} no balancer has one of these nodes as a target: its state and weight have no effect",
+        "The operator's word is about targets: what a balancer picks. Name a target of a balancer (not a node behind it), or a fleet.",
+    ),
+    page(
         "in scenario {} no balancer has the fleet of `into`: its newcomers get no requests",
         "The leavers are replaced by members of another fleet, to which no request of the scenario can come. Give that fleet to \
          the balancer too.",

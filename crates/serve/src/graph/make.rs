@@ -8,6 +8,8 @@ use crate::nodes::{
     Node, buffered, cable, concurrent, delay, fanout, faulty, flaky, gate, hedge, model, queue, rate,
     redirect, retry, rewrite, route, sequence, split, timeout, warmup,
 };
+use crate::sync::TryCell;
+use crate::sync::gate::SharedGate;
 use crate::sync::timeline::LocalTimeLine;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -154,9 +156,25 @@ impl Builder<'_> {
             args: args.clone(),
             id: self.blueprint.draws.number(id).to_string(),
             state,
+            others: self.gates_beside(id, args),
             node: self.blueprint.next(id),
             closed: Rc::new(closed),
         }))
+    }
+
+    /// The gates of a gate's place, by number, if it judges by them.
+    fn gates_beside(&self, id: NodeId, args: &GateArgs) -> Rc<[(u32, Arc<TryCell<SharedGate>>)]> {
+        if !args.work.as_ref().is_some_and(|work| work.is_relative) {
+            return Rc::default();
+        }
+        let nodes = &self.blueprint.point.nodes;
+        let own = nodes[id as usize].site;
+        let beside = (0..nodes.len() as NodeId).filter(|other| nodes[*other as usize].site == own);
+        let gate = |other: NodeId| {
+            let state = self.state.process().gate(self.blueprint.keys.nodes[other as usize])?;
+            Some((self.blueprint.draws.number(other), state))
+        };
+        beside.filter_map(gate).collect()
     }
 
     /// The timeline of the process that pauses around a node.

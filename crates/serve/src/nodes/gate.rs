@@ -13,7 +13,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 use std::sync::Arc;
 use weir_net::io::Core;
-use weir_policy::gate::{Asker, GateArgs, Place, asker_text};
+use weir_policy::gate::{Asker, GateArgs, OtherGate, Place, asker_text};
 
 /// The node.
 pub(crate) struct Gate {
@@ -23,6 +23,8 @@ pub(crate) struct Gate {
     pub id: String,
     /// Its state.
     pub state: Arc<TryCell<SharedGate>>,
+    /// The other gates of its place, where it judges by them, by number.
+    pub others: Rc<[(u32, Arc<TryCell<SharedGate>>)]>,
     /// The node behind it.
     pub node: NodeId,
     /// What an asker is answered that is not let in.
@@ -51,13 +53,14 @@ impl Gate {
         self.state.with(|state| state.gate.asked(core.now())).await;
         let reply = ex.start(ctx, self.node).await?;
         let is_well = reply.outcome().is_none();
+        let others = self.others(core.now()).await;
         let answer = self
             .state
             .with(|state| {
                 state.gate.configure(&self.args);
                 let place = Place::new(self.args.flap, &self.id, &asker_text(from));
                 let number = state.number(from);
-                state.gate.answer(core.now(), Asker { number, place }, is_well, &[])
+                state.gate.answer(core.now(), Asker { number, place }, is_well, &others)
             })
             .await;
         if !is_well || answer.is_healthy() {
@@ -65,5 +68,14 @@ impl Gate {
         }
         reply.discard(&ex);
         Ok(Reply::own(self.closed.clone()))
+    }
+
+    /// The other gates of its place that run and are not held.
+    async fn others(&self, now_ns: u64) -> Vec<OtherGate> {
+        let mut found = Vec::with_capacity(self.others.len());
+        for (number, other) in self.others.iter().filter(|(_, other)| !Arc::ptr_eq(other, &self.state)) {
+            found.extend(other.with(|state| state.as_other(*number, now_ns)).await);
+        }
+        found
     }
 }

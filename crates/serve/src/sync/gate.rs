@@ -1,12 +1,14 @@
 //! The state of a gate, which belongs to the process: what decides, and the askers that it knows.
 
 use std::net::IpAddr;
-use weir_policy::gate::{Gate, GateArgs};
+use weir_policy::gate::{Gate, GateArgs, OtherGate};
 
 /// The state.
 pub(crate) struct SharedGate {
     /// What decides.
     pub gate: Gate,
+    /// Whether the process runs.
+    pub runs: bool,
     /// By number.
     askers: Vec<IpAddr>,
 }
@@ -18,7 +20,19 @@ impl SharedGate {
             true => Gate::new(args.clone()),
             false => Gate::open(args.clone(), 0),
         };
-        SharedGate { gate, askers: Vec::new() }
+        SharedGate { gate, runs: true, askers: Vec::new() }
+    }
+
+    /// The process has begun anew.
+    pub fn restart(&mut self) {
+        self.runs = true;
+        self.gate.restart();
+    }
+
+    /// The gate as the others of its place see it: where its process runs, and it is not held.
+    pub fn as_other(&self, number: u32, now_ns: u64) -> Option<OtherGate> {
+        let counts = self.runs && self.gate.held_ns(now_ns).is_none();
+        counts.then(|| OtherGate { number, entered: self.gate.entered() })
     }
 
     /// The number of an asker. Balancers are few, and all are of this run.

@@ -78,7 +78,7 @@ impl TimeLine {
 
     /// A request enters.
     pub async fn look(&self, clock: Clock) -> NodeState {
-        let (seen, up_at) = self
+        let (seen, up_at, is_news) = self
             .state
             .with(|state| {
                 let now = clock.now();
@@ -95,7 +95,8 @@ impl TimeLine {
                     }
                 }
                 let next_ns = (!self.lazy).then_some(state.next_flip_ns());
-                (NodeState { up: state.is_up_now(), flips: state.flips(), next_ns }, up_at)
+                let seen = NodeState { up: state.is_up_now(), flips: state.flips(), next_ns };
+                (seen, up_at, seen.flips != before)
             })
             .await;
         if self.flips.fetch_max(seen.flips, SeqCst) < seen.flips && self.lazy {
@@ -109,7 +110,12 @@ impl TimeLine {
                 warmup.with(|w| w.restart(at)).await;
             }
             for gate in &self.gates {
-                gate.with(|shared| shared.gate.restart()).await;
+                gate.with(SharedGate::restart).await;
+            }
+        }
+        if is_news && !seen.up {
+            for gate in &self.gates {
+                gate.with(|shared| shared.runs = false).await;
             }
         }
         seen

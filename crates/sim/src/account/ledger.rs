@@ -2,7 +2,7 @@
 
 use crate::account::aside::SideBooks;
 use crate::account::entries::Entries;
-use crate::code::changes::Attendance;
+use crate::code::changes::{Attendance, ChangeDelays};
 use crate::code::{Code, MemberId, StageId};
 use crate::state::connections::ConnectionTotals;
 use crate::state::members::Member;
@@ -122,6 +122,8 @@ pub(crate) struct Ledger {
     pub behind: Vec<u64>,
     /// When members of fleets were there.
     pub attendance: Attendance,
+    /// The changes that took longer than they say.
+    pub delays: ChangeDelays,
     /// Connections to servers, where they are simulated.
     pub connections: Option<Box<ConnectionTotals>>,
     /// How often nodes failed.
@@ -179,6 +181,7 @@ impl Ledger {
             spent: vec![0; if code.charges { code.part_count as usize } else { 0 }],
             behind: vec![0; if code.charges { code.gauge_count as usize } else { 0 }],
             attendance: Attendance::default(),
+            delays: ChangeDelays::default(),
             connections: None,
             outages: 0,
             ejections: 0,

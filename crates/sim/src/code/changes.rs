@@ -1,7 +1,8 @@
 //! The changes of fleets during a run: their steps, the balancers that see them, and what begins with a newcomer.
 
 use crate::code::{Instance, NOT};
-use std::collections::BTreeMap;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use weir_model::process::Life;
 use weir_model::sampler::Sampler;
@@ -19,6 +20,8 @@ pub(crate) struct ChangeTables {
     pub events: Vec<Change>,
     /// The timelines of nodes that a change lets fail, by the number of the change.
     pub failing: BTreeMap<u32, Failing>,
+    /// The targets on which a change has the operator's word, by the number of the change.
+    pub set: BTreeMap<u32, Vec<SetTarget>>,
     /// The members that are processes, in the order of their numbers.
     pub processes: Vec<ProcessSite>,
     pub fleets: Vec<FleetSite>,
@@ -48,6 +51,16 @@ pub(crate) struct FailingNode {
     pub member: Option<Member>,
     /// Its timeline.
     pub line: u32,
+}
+
+/// A target on which a change has the operator's word.
+#[derive(Clone, Debug)]
+pub(crate) struct SetTarget {
+    pub node: NodeId,
+    /// The member that it is.
+    pub member: Option<Member>,
+    /// The balancers that may have it, as indices of [`ChangeTables::views`], and its place in the list of each.
+    pub places: Vec<(u32, u32)>,
 }
 
 /// A member that is a process.
@@ -92,7 +105,7 @@ pub(crate) enum Birth {
     Gate(u32),
 }
 
-/// A balancer over fleets.
+/// A balancer over fleets, or with targets on which a change has the operator's word.
 #[derive(Clone, Debug)]
 pub(crate) struct ViewSite {
     /// The number of its instance.
@@ -138,8 +151,11 @@ impl ChangeTables {
                 births: newcomers.map(|nodes| of_nodes(&born, nodes)).collect(),
             }
         };
-        let views: Vec<ViewSite> =
-            instances.iter().zip(0..).filter_map(|(of, instance)| view(fleets, instance, of.list)).collect();
+        let views: Vec<ViewSite> = instances
+            .iter()
+            .zip(0..)
+            .filter_map(|(of, instance)| view(point, fleets, instance, of.list))
+            .collect();
         let mut nodes: Vec<(Range<NodeId>, Member)> = Vec::new();
         for (members, fleet) in fleets.all.iter().zip(0..) {
             let of = members.nodes.iter().cloned().zip((0..).map(|number| Member { fleet, number }));
@@ -152,11 +168,12 @@ impl ChangeTables {
         nodes.sort_by_key(|(nodes, _)| nodes.start);
         let sites: Vec<FleetSite> = fleets.all.iter().enumerate().map(site).collect();
         let (failing, processes) = (failing(point, fleets, scenario, &driven), processes(fleets, &driven));
+        let set = set_targets(point, fleets, &views);
         let (fleets, events) = (sites, scenario.events.clone());
         let has_doubts = fleets.iter().any(|fleet| fleet.doubt.is_some());
         let draws = Key::new(0).with_text(&scenario.name).bits();
         let tables =
-            ChangeTables { steps, events, failing, processes, fleets, views, has_doubts, draws, nodes };
+            ChangeTables { steps, events, failing, set, processes, fleets, views, has_doubts, draws, nodes };
         Some(Box::new(tables))
     }
 
@@ -268,13 +285,35 @@ fn of_nodes(born: &[(NodeId, Birth)], nodes: &Range<NodeId>) -> Vec<Birth> {
     born[at(nodes.start)..at(nodes.end)].iter().map(|(_, birth)| *birth).collect()
 }
 
-fn view(fleets: &Fleets, instance: u32, list: u32) -> Option<ViewSite> {
-    let targets = fleets.of_list(list)?;
+/// The targets on which each change has the operator's word.
+fn set_targets(point: &Point, fleets: &Fleets, views: &[ViewSite]) -> BTreeMap<u32, Vec<SetTarget>> {
+    let mut places: BTreeMap<NodeId, Vec<(u32, u32)>> = BTreeMap::new();
+    for (view, of) in (0..).zip(views) {
+        for (place, target) in (0..).zip(&point.lists[of.list as usize]) {
+            let node = fleets.set_node(point, *target);
+            node.into_iter().for_each(|node| places.entry(node).or_default().push((view, place)));
+        }
+    }
+    let target = |node: NodeId| SetTarget {
+        node,
+        member: member_of(fleets, node),
+        places: places.get(&node).cloned().unwrap_or_default(),
+    };
+    let of_change = |of: &weir_plan::fleets::DrivenNodes| {
+        Some((of.change?, of.nodes.iter().map(|node| target(*node)).collect()))
+    };
+    fleets.set.iter().filter_map(of_change).collect()
+}
+
+/// What a balancer sees of changes: of fleets, and of the operator.
+fn view(point: &Point, fleets: &Fleets, instance: u32, list: u32) -> Option<ViewSite> {
+    let alone = || fleets.is_set(point, list).then(|| vec![None; point.lists[list as usize].len()]);
+    let targets = fleets.of_list(list).map(<[_]>::to_vec).or_else(alone)?;
     let is_newcomer =
         |of: &&Option<Member>| of.is_some_and(|m| m.number >= fleets.all[m.fleet as usize].fleet.size);
     let first = targets.iter().take_while(|of| !is_newcomer(of)).count() as u32;
     let places = targets.iter().zip(0..).filter_map(|(of, place)| Some(((*of)?, place))).collect();
-    Some(ViewSite { instance, list, first, places, members: targets.to_vec() })
+    Some(ViewSite { instance, list, first, places, members: targets })
 }
 
 impl ViewSite {
@@ -314,6 +353,15 @@ pub(crate) struct Attendance {
     pub spans: BTreeMap<Member, Span>,
     /// The times in which a member was not listed.
     pub absent: BTreeMap<Member, Vec<Absence>>,
+}
+
+/// The changes of a replication that took longer than they say, by their number in the scenario's list.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ChangeDelays {
+    /// Replacements that halted: a batch took too long.
+    pub halted: BTreeSet<u32>,
+    /// Those that found a member which another change was still moving.
+    pub held_up: BTreeSet<u32>,
 }
 
 /// A time in which a member is not listed, ns.

@@ -10,8 +10,9 @@ impl Compiler<'_> {
     pub(crate) fn gate(&mut self, args: &GateArgs, base: u32, nodes: &[u32]) -> Option<Post> {
         let gates = (self.code.gates.of.len() as u32..).map(Birth::Gate);
         self.beginnings.extend(nodes.iter().copied().zip(gates));
-        let number = &self.layout.number;
-        let gate = self.code.gates.add(args, base, nodes.iter().map(|&node| number[node as usize]));
+        let layout = &self.layout;
+        let of = nodes.iter().map(|&node| (node, layout.place(node), layout.number[node as usize]));
+        let gate = self.code.gates.add(args, base, of);
         self.code.details = true;
         self.op(Op::Cold(ColdOp::EnterGate { gate }), &[]);
         Some(Post::Op(Op::Cold(ColdOp::LeaveGate { gate })))

@@ -55,7 +55,10 @@ impl Compiler<'_> {
                 let is_special = self.changes(*node, |fleet| {
                     fleet.source.is_some() || of(&self.inside, node) || lb.slow_start.is_some()
                 });
-                is_special || !targets.iter().any(|&t| weight(t) > 0.0) || targets.iter().any(is_probed)
+                is_special
+                    || self.is_set(*node)
+                    || !targets.iter().any(|&t| weight(t) > 0.0)
+                    || targets.iter().any(is_probed)
             }
             _ => false,
         };
@@ -67,7 +70,16 @@ impl Compiler<'_> {
 
     /// Whether any of these balancers has targets that change.
     pub(super) fn sees_changes(&self, nodes: &[u32]) -> bool {
-        nodes.iter().any(|node| self.changes(*node, |_| true))
+        nodes.iter().any(|node| self.changes(*node, |_| true) || self.is_set(*node))
+    }
+
+    /// Whether a change has the operator's word on any target of a balancer.
+    fn is_set(&self, node: u32) -> bool {
+        let point = self.layout.point;
+        match (&point.fleets, point.nodes[node as usize].to) {
+            (Some(fleets), Edge::List(list)) => fleets.is_set(point, list),
+            _ => false,
+        }
     }
 
     /// Whether members of such a fleet are targets of a balancer, in a scenario that changes fleets.

@@ -418,6 +418,7 @@ impl<'a> Engine<'a> {
         self.core.ledger.outages = plain + self.features.lines.outages(&self.core.code.lines.lines);
         self.core.ledger.ejections = self.features.guards.ejections();
         self.core.ledger.attendance = std::mem::take(&mut self.features.changes.attendance);
+        self.core.ledger.delays = std::mem::take(&mut self.features.changes.delays);
         let acts = &mut self.features.changes.acts;
         self.core.ledger.aside.iter_mut().for_each(|aside| aside.take_acts(acts));
         let (at_balancers, in_queues) = (self.left_at_balancers(), self.left_in_queues());

@@ -315,7 +315,21 @@ impl Engine<'_> {
                 Seer::Plain(_) => false,
             });
         }
+        if code.watch.is_some() {
+            self.note_transitions(index, now_ns);
+        }
         self.look_at_batches(now_ns);
+    }
+
+    /// A balancer may have begun to pick a member, or stopped.
+    #[cold]
+    fn note_transitions(&mut self, index: u32, now_ns: u64) {
+        let code = self.core.code();
+        let view = code.changes.as_deref().and_then(|tables| tables.view_of(index));
+        let FeatureStates { guards, changes, .. } = &mut self.features;
+        if let (Some(view), Some(of)) = (view, guarded(code, guards, index)) {
+            changes.note_transitions(code, view as u32, now_ns, Seer::Guarded(of));
+        }
     }
 }
 

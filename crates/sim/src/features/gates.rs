@@ -2,6 +2,7 @@
 
 use crate::code::{MemberId, SlotId};
 use crate::engine::Engine;
+use crate::state::gates::find_others;
 use crate::state::probes::NONE;
 use crate::state::request_details::Detail;
 
@@ -32,7 +33,11 @@ impl Engine<'_> {
         let source = code.guards.sites[guard.site as usize].check_source;
         let asker = code.gates.asker(index, source, guard.picks);
         let is_well = self.core.state(slot).outcome().is_none();
-        let answer = self.features.gates[index as usize].answer(now_ns, asker, is_well, &[]);
+        let lines = code.lines.lines.iter().zip(&self.features.lines.state);
+        let lines = lines.map(|(site, state)| (&site.anew[..], state.looks_up(&site.law, now_ns)));
+        let changes = code.changes.as_deref().map(|tables| (tables, &self.features.changes));
+        let others = find_others(&code.gates, &self.features.gates, index, now_ns, lines, changes);
+        let answer = self.features.gates[index as usize].answer(now_ns, asker, is_well, &others);
         if is_well && !answer.is_healthy() {
             self.features.details.slots[slot.index()].status = 503;
         }

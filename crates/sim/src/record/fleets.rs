@@ -77,7 +77,11 @@ pub(crate) fn change_marks(tables: &ChangeTables, end_ns: u64) -> Vec<Mark> {
                 marks.extend(failure_mark(tables, step, end_ns).map(|mark| (step.change, mark)));
                 continue;
             }
-            StepKind::Repair | StepKind::Move { .. } | StepKind::Scale { .. } => continue,
+            StepKind::Set
+            | StepKind::Reset
+            | StepKind::Repair
+            | StepKind::Move { .. }
+            | StepKind::Scale { .. } => continue,
         };
         let Some(site) = tables.fleets.get(fleet as usize) else { continue };
         let mark = marks.entry(step.change).or_insert_with(|| Mark {

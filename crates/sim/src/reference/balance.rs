@@ -383,8 +383,8 @@ impl Reference<'_> {
         let site = &tables.lbs[instance.lb as usize];
         let health = instance.upstream.health();
         // A target on probation is not eligible, but only a request can find out whether it is well again.
-        let on_probation =
-            || !health.is_ignored() && TargetId::all(health.len()).any(|t| health.view(t).may_be_picked);
+        let may_be_picked = |t: TargetId| health.view(t).may_be_picked && health.view(t).weight > 0.0;
+        let on_probation = || !health.is_ignored() && TargetId::all(health.len()).any(may_be_picked);
         let alive = health.count().1 > 0 || site.spares.is_some() || on_probation();
         if std::mem::replace(&mut instance.alive, alive) == alive {
             return;

@@ -250,6 +250,15 @@ impl Reference<'_> {
                 Seer::Plain(_) => false,
             });
         }
+        let view = self.code.changes.as_deref().and_then(|tables| tables.view_of(index));
+        if let Some(view) = view
+            && let Instance { upstream, seen: Some(targets), sticky, .. } =
+                &mut self.balancers[index as usize]
+        {
+            let names = &self.tables.names[index as usize];
+            let seer = GuardedSeer { upstream, targets, sticky: sticky.as_mut(), names };
+            self.changes.note_transitions(self.code, view as u32, now_ns, Seer::Guarded(seer));
+        }
         self.look_at_batches();
     }
 }

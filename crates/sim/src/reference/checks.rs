@@ -5,6 +5,7 @@ use super::build::{Act, NONE};
 use super::run::{Flow, Reference, what};
 use crate::code::SlotId;
 use crate::code::order::{Class, Entry, order_key};
+use crate::state::gates::find_others;
 use weir_model::draws::purpose;
 use weir_plan::Mode;
 use weir_policy::TargetId;
@@ -141,15 +142,19 @@ impl Reference<'_> {
         if !self.asks_gates(slot) {
             return;
         }
-        let branch = &mut self.branches.slots[slot.index()];
+        let branch = &self.branches.slots[slot.index()];
         let index = branch.member.number_from(self.tables.gates.sites[gate as usize].offset);
         let balancer = &self.balancers[branch.check as usize];
         let source = self.tables.lbs[balancer.lb as usize].check_source;
         let asker = self.tables.gates.asker(index, source, balancer.picks);
         let is_well = branch.outcome.is_none();
-        let answer = self.gates[index as usize].answer(self.now_ns, asker, is_well, &[]);
+        let lines = self.tables.lines.iter().zip(&self.lines);
+        let lines = lines.map(|(site, state)| (&site.anew[..], state.looks_up(&site.law, self.now_ns)));
+        let changes = self.code.changes.as_deref().map(|tables| (tables, &self.changes));
+        let others = find_others(&self.tables.gates, &self.gates, index, self.now_ns, lines, changes);
+        let answer = self.gates[index as usize].answer(self.now_ns, asker, is_well, &others);
         if is_well && !answer.is_healthy() {
-            branch.status = 503;
+            self.branches.slots[slot.index()].status = 503;
         }
     }
 

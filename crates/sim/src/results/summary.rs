@@ -5,6 +5,7 @@ use crate::account::ledger::{KINDS, Ledger};
 use crate::account::settle::SettlingPoint;
 use crate::code::Code;
 use crate::code::MemberId;
+use crate::code::changes::ChangeDelays;
 use crate::results::connections::{self, ConnectionSums, Connections};
 use crate::results::expect;
 use crate::results::job::JobOptions;
@@ -76,6 +77,9 @@ pub(crate) struct Replication {
     pub outages: u64,
     /// How often balancers ejected a target.
     ejections: u64,
+    /// The changes that took longer than they say.
+    #[serde(default)]
+    pub delays: ChangeDelays,
     /// Attempts made only because requests are taken as GET.
     pub as_get: u64,
     /// Connections to all servers; and how many were opened in the whole run, and were open at the window's end.
@@ -120,6 +124,7 @@ pub(crate) fn replication(
         rows: rows.iter().map(|row| row_sums(code, row, ledger, &entries)).collect(),
         outages: ledger.outages,
         ejections: ledger.ejections,
+        delays: ledger.delays.clone(),
         as_get: ledger.as_get,
         connections: connections::of_scenario(ledger).map(Box::new),
         opened: ledger

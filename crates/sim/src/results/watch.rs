@@ -28,7 +28,7 @@ pub(crate) fn tables(
     let (_, changes, fleets) = (code.every_ns?, code.changes.as_deref()?, point.fleets.as_deref()?);
     let dry = dry_run(code, key);
     let Attendance { spans, absent } = &dry.attendance;
-    let moved: BTreeSet<Member> = spans.keys().chain(absent.keys()).chain(&dry.failed).copied().collect();
+    let moved: BTreeSet<Member> = spans.keys().chain(absent.keys()).chain(&dry.concerned).copied().collect();
     let number = &number;
     let site = |member: &Member| {
         let members = fleets.all.get(member.fleet as usize)?;

@@ -2,7 +2,7 @@
 //! state; what a list of a source means to a balancer is decided in [`Lists`], what a change does to it by
 //! [`weir_policy::Upstream`].
 
-use crate::code::changes::{Absence, Attendance, ChangeTables, FailingNode, Span};
+use crate::code::changes::{Absence, Attendance, ChangeDelays, ChangeTables, FailingNode, Span};
 use crate::code::{Code, MemberId, StageId};
 use crate::state::acts::{Act, ActKind, Acts, Subject};
 use crate::state::change_events::{ChangeEvent, grace_order, step_order, timer_order};
@@ -10,12 +10,13 @@ use crate::state::lists::Lists;
 use crate::state::processes::{Effect, Goal, ProcessState};
 use crate::state::rollouts::Batch;
 use crate::state::seer::Move;
+use crate::state::settings::Settings;
 use crate::state::sights::{Occasion, Sight};
 use crate::state::watch::Watch;
 use std::collections::{BTreeMap, BTreeSet};
 use weir_model::draws::purpose;
-use weir_plan::Leavers;
 use weir_plan::fleets::{Departure, Member, StepKind};
+use weir_plan::{Leavers, NodeId};
 use weir_policy::fleet::draw;
 use weir_stats::Key;
 
@@ -29,6 +30,8 @@ pub(crate) struct Changes {
     pub(super) seen_ns: Vec<u64>,
     /// What balancers will see.
     pub sights: Vec<Sight>,
+    /// What the operator says of targets.
+    pub(super) settings: Settings,
     /// What each balancer knows by lists; nothing where every list is believed.
     pub(super) lists: Vec<Lists>,
     /// For each balancer the places of members that have left, or were not listed at some time.
@@ -37,6 +40,8 @@ pub(crate) struct Changes {
     pub to_come: u32,
     /// When members were there.
     pub attendance: Attendance,
+    /// The changes that took longer than they say.
+    pub delays: ChangeDelays,
     /// Members that are processes, by their number among those.
     pub(super) processes: Vec<ProcessState>,
     /// Those of them that are to end as soon as nothing is inside.
@@ -46,8 +51,8 @@ pub(crate) struct Changes {
     /// The timelines that a change holds down, and what a replacement in place has left to do.
     pub(super) down: BTreeMap<u32, Vec<FailingNode>>,
     pub(super) rest: BTreeMap<u32, BTreeSet<u32>>,
-    /// The members that a change has let fail.
-    pub failed: BTreeSet<Member>,
+    /// The members that a change has let fail, or on which it has the operator's word.
+    pub concerned: BTreeSet<Member>,
     /// What follows from a step, in its order: the engine takes it.
     pub effects: Vec<Effect>,
     /// Members that have left, and what balancers have seen since connections were last updated. Kept only where connections are simulated.
@@ -99,6 +104,7 @@ impl Changes {
             fleets: tables.iter().flat_map(|tables| &tables.fleets).map(registry).collect(),
             seen_ns: vec![0; tables.map_or(0, |tables| tables.views.len())],
             sights: Vec::new(),
+            settings: Settings::default(),
             lists: tables.map_or_else(Vec::new, Lists::new_by_view),
             missed: tables.map_or_else(Vec::new, |tables| vec![Vec::new(); tables.views.len()]),
             to_come: 0,
@@ -107,9 +113,10 @@ impl Changes {
             batches: BTreeMap::new(),
             down: BTreeMap::new(),
             rest: BTreeMap::new(),
-            failed: BTreeSet::new(),
+            concerned: BTreeSet::new(),
             effects: Vec::new(),
             attendance: Attendance::default(),
+            delays: ChangeDelays::default(),
             left: Vec::new(),
             seen: Vec::new(),
             acts: code.watch.is_some().then(Box::default),
@@ -155,6 +162,14 @@ impl Changes {
             }
             StepKind::Repair => {
                 self.repair(of.change, now_ns);
+                Vec::new()
+            }
+            StepKind::Set => {
+                self.set(tables, of.change, key, step_order(code, step), now_ns);
+                Vec::new()
+            }
+            StepKind::Reset => {
+                self.reset(tables, of.change, step_order(code, step), now_ns);
                 Vec::new()
             }
         };
@@ -215,7 +230,7 @@ impl Changes {
             self.fleets[of.fleet as usize].up.remove(&number);
             let member = Member { fleet: of.fleet, number };
             if let Some(process) = tables.process_of(member) {
-                moves.extend(self.must_go(tables, process, Goal::Gone, now_ns));
+                moves.extend(self.must_go(tables, process, Goal::Gone, change, now_ns));
                 continue;
             }
             self.note_left(member, now_ns);
@@ -307,6 +322,12 @@ impl Changes {
             times.and_then(|times| times.last_mut()).into_iter().for_each(|time| time.relisted_ns = now_ns);
         }
         back.into_iter().map(Move::Add).collect()
+    }
+
+    /// Whether a node is there: that of a member has joined and not left.
+    pub fn is_there(&self, tables: &ChangeTables, node: NodeId) -> bool {
+        let is_up = |member: Member| self.fleets[member.fleet as usize].up.contains(&member.number);
+        tables.member_of(node).is_none_or(is_up)
     }
 
     /// Reports what happens to a member or node, for a result over time.
@@ -426,6 +447,6 @@ fn fleet_of(what: StepKind) -> u32 {
         StepKind::Move { leave, join, .. } => {
             leave.map_or_else(|| join.map_or(0, |(fleet, _)| fleet), |leave| leave.fleet)
         }
-        StepKind::Down | StepKind::Repair => 0,
+        StepKind::Down | StepKind::Repair | StepKind::Set | StepKind::Reset => 0,
     }
 }

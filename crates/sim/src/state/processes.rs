@@ -81,18 +81,20 @@ impl ProcessState {
 }
 
 impl Changes {
-    /// A process is to go, now or once it runs; returns what moves.
+    /// A process is to go by a change, now or once it runs; returns what moves.
     pub(super) fn must_go(
         &mut self,
         tables: &ChangeTables,
         index: usize,
         goal: Goal,
+        change: u32,
         now_ns: u64,
     ) -> Option<Move> {
         let member = tables.processes[index].member;
         let state = &mut self.processes[index];
         if !state.process.must_go(now_ns) {
             state.then.push_back(goal);
+            self.delays.held_up.insert(change);
             return None;
         }
         (state.goal, state.seen_ns) = (goal, now_ns);
@@ -270,7 +272,8 @@ impl Changes {
         self.processes[index].goal = Goal::Gone;
         self.effects.push(Effect::Begin(line));
         if let Some(goal) = self.processes[index].then.pop_front() {
-            return self.must_go(tables, index, goal, now_ns).filter(|_| was_listed);
+            let change = self.processes[index].change;
+            return self.must_go(tables, index, goal, change, now_ns).filter(|_| was_listed);
         }
         (is_listed && !was_listed).then_some(Move::Add(member))
     }

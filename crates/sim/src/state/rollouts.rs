@@ -95,7 +95,7 @@ impl Changes {
         self.note_wait(tables, step, now_ns);
         let processes = new.iter().filter_map(|member| tables.process_of(*member));
         let goal = Goal::Anew { change: at.change, more };
-        processes.flat_map(|process| self.must_go(tables, process, goal, now_ns)).collect()
+        processes.flat_map(|process| self.must_go(tables, process, goal, at.change, now_ns)).collect()
     }
 
     /// Notes what the step after this one waits for.
@@ -180,7 +180,8 @@ impl Changes {
 
     /// A replacement halts, if the batch still waits.
     pub fn halt(&mut self, change: u32, part: u32) {
-        self.batches.get_mut(&(change, part)).into_iter().for_each(|of| of.next = None);
+        let next = self.batches.get_mut(&(change, part)).and_then(|of| of.next.take());
+        self.delays.halted.extend(next.map(|_| change));
     }
 }
 

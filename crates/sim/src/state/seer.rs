@@ -47,50 +47,66 @@ pub(crate) struct PlainSeer<'s> {
 
 impl Seer<'_> {
     /// Changes the targets, if there is a move. Returns whether there is.
-    pub(super) fn apply(self, code: &Code, site: &ViewSite, moves: &[Move], now_ns: u64) -> bool {
-        if moves.is_empty() {
+    pub(super) fn apply(&mut self, code: &Code, site: &ViewSite, moves: &[Move], now_ns: u64) -> bool {
+        let place = |of: &Move| (site.places[&of.member()], matches!(of, Move::Add(_)));
+        let places: Vec<(u32, bool)> = moves.iter().map(place).collect();
+        self.apply_places(code, site, &places, now_ns)
+    }
+
+    /// Adds (`true`) and removes the targets at places of its list. Returns whether there is any.
+    pub(super) fn apply_places(
+        &mut self,
+        code: &Code,
+        site: &ViewSite,
+        places: &[(u32, bool)],
+        now_ns: u64,
+    ) -> bool {
+        if places.is_empty() {
             return false;
         }
         let weights = &code.weights[site.list as usize];
         match self {
             Seer::Guarded(of) => {
-                let changes = changes(of.targets, of.names, weights, site, moves);
-                if let Some(sticky) = of.sticky {
+                let changes = changes(of.targets, of.names, weights, places);
+                if let Some(sticky) = &mut of.sticky {
                     set_cookies(sticky, of.targets, of.names, &changes);
                 }
                 of.upstream.change_targets(now_ns, &changes);
             }
             Seer::Plain(loops) => {
                 for of in loops {
-                    let changes = changes(of.targets, &[], weights, site, moves);
+                    let changes = changes(of.targets, &[], weights, places);
                     of.balancer.change_targets(now_ns, &changes);
                 }
             }
         }
         true
     }
+
+    /// Whether there is a target at a place of its list.
+    pub(super) fn has(&self, place: u32) -> bool {
+        match self {
+            Seer::Guarded(of) => of.targets.target(place).is_some(),
+            Seer::Plain(loops) => loops.iter().any(|of| of.targets.target(place).is_some()),
+        }
+    }
 }
 
-/// What moves mean for the targets of a balancer.
+/// What comes (`true`) and goes at places of a balancer's list, as changes of its targets.
 fn changes<'a>(
     targets: &mut SeenTargets,
     names: &'a [String],
     weights: &[f64],
-    site: &ViewSite,
-    moves: &[Move],
+    places: &[(u32, bool)],
 ) -> Vec<TargetChange<'a>> {
-    let mut changes: Vec<TargetChange<'_>> = Vec::with_capacity(moves.len());
-    for of in moves {
-        let place = site.places[&of.member()];
-        match of {
-            Move::Add(_) => {
-                let target = TargetId(targets.add(place));
-                let name = names.get(place as usize).map_or("", String::as_str);
-                changes.push(TargetChange::Add { target, weight: weights[place as usize], name });
-            }
-            Move::Remove(_) => {
-                changes.extend(targets.remove(place).map(|t| TargetChange::Remove(TargetId(t))))
-            }
+    let mut changes: Vec<TargetChange<'_>> = Vec::with_capacity(places.len());
+    for &(place, comes) in places {
+        if comes {
+            let target = TargetId(targets.add(place));
+            let name = names.get(place as usize).map_or("", String::as_str);
+            changes.push(TargetChange::Add { target, weight: weights[place as usize], name });
+        } else {
+            changes.extend(targets.remove(place).map(|t| TargetChange::Remove(TargetId(t))));
         }
     }
     changes

@@ -1,15 +1,18 @@
 //! What balancers see of fleets, and when: changes that are believed, and lists of sources, which may be doubted.
 
 use crate::code::Code;
-use crate::code::changes::ChangeTables;
+use crate::code::changes::{ChangeTables, SeenTargets};
+use crate::code::watch::Role;
 use crate::state::acts::{Act, ActKind, Subject};
 use crate::state::changes::Changes;
 use crate::state::lists::listing;
+use crate::state::processes::Effect;
 use crate::state::seer::{GuardedSeer, Move, Seer};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use weir_model::draws::purpose;
 use weir_policy::TargetId;
+use weir_policy::eligibility::Transition;
 use weir_policy::fleet::Entry;
 
 /// What a balancer sees at some instant.
@@ -44,6 +47,8 @@ enum News {
     Move(Move),
     /// The whole list of a source, which may be doubted.
     List { fleet: u32, entries: Arc<[Entry<u32>]> },
+    /// The operator says something of the target at a place of its list.
+    Set(u32),
 }
 
 /// What a balancer sees at some instant, as changes of its targets.
@@ -54,6 +59,13 @@ pub(crate) struct SeenMoves {
     pub at_ns: u64,
     /// The changes, in their order.
     pub moves: Vec<Move>,
+}
+
+impl News {
+    /// The place of a target on which the operator has a word.
+    fn set_place(&self) -> Option<u32> {
+        if let News::Set(place) = self { Some(*place) } else { None }
+    }
 }
 
 impl Changes {
@@ -71,6 +83,7 @@ impl Changes {
             let concerns = |news: &&News| match news {
                 News::Move(of) => site.places.contains_key(&of.member()),
                 News::List { fleet, .. } => site.has_fleet(*fleet),
+                News::Set(_) => false,
             };
             let own: Vec<News> = news.iter().filter(concerns).cloned().collect();
             if own.is_empty() {
@@ -115,13 +128,68 @@ impl Changes {
             to.upstream.take_transitions().for_each(drop);
         }
         let view = *view;
+        let places: Vec<u32> = news.iter().filter_map(News::set_place).collect();
         let moves = self.take_news(sight, now_ns);
-        self.note_seen(code, view, &moves, now_ns);
-        to.apply(code, &tables.views[view as usize], &moves, now_ns)
+        match places.is_empty() {
+            true => self.apply_moves(code, tables, view, moves, now_ns, to),
+            false => self.apply_settings(code, tables, view, &places, now_ns, to),
+        }
+    }
+
+    /// Balancers with these targets see at once what the operator says of them.
+    pub(super) fn show_settings(&mut self, places: &BTreeMap<u32, Vec<u32>>, order: u64, at_ns: u64) {
+        for (&view, own) in places {
+            let news = own.iter().map(|place| News::Set(*place)).collect();
+            self.sights.push(Sight { view, at_ns, order: order + 1 + u64::from(view), news });
+            self.effects.push(Effect::Sight(self.sights.len() as u32 - 1));
+        }
+    }
+
+    /// A balancer may have begun to pick moved members, or stopped: reports it for a result over time.
+    pub fn note_transitions(&mut self, code: &Code, view: u32, now_ns: u64, to: Seer<'_>) {
+        let Seer::Guarded(to) = to else { return };
+        if code.watch.is_some() {
+            let transitions: Vec<Transition> = to.upstream.take_transitions().collect();
+            self.report_transitions(code, view, to.targets, &transitions, now_ns);
+        }
+    }
+
+    fn report_transitions(
+        &mut self,
+        code: &Code,
+        view: u32,
+        targets: &SeenTargets,
+        transitions: &[Transition],
+        now_ns: u64,
+    ) {
+        for of in transitions.iter().filter(|of| of.was_eligible != of.is_eligible) {
+            let place = targets.place(of.target.0);
+            // One that was removed meanwhile is not the member that has come back.
+            if targets.target(place) == Some(of.target.0) {
+                self.report_eligible(code, view, place, of.is_eligible, now_ns);
+            }
+        }
+    }
+
+    /// Reports that a balancer may pick the member at a place of its list, or no more, if a change moves that.
+    pub(super) fn report_eligible(
+        &mut self,
+        code: &Code,
+        view: u32,
+        place: u32,
+        is_eligible: bool,
+        now_ns: u64,
+    ) {
+        let (Some(acts), Some(watch)) = (&mut self.acts, code.watch.as_deref()) else { return };
+        if let Role::Watched(site) = watch.role(view as usize, place) {
+            let (subject, what) = (Subject::Member(watch.sites[site as usize].member), ActKind::Eligible);
+            let value = Some(f64::from(u8::from(is_eligible)));
+            acts.report(Act { at_ns: now_ns, change: None, subject, what, by: Some(view), value });
+        }
     }
 
     /// Notes what a balancer has seen, where it has connections, and where the run has results over time.
-    fn note_seen(&mut self, code: &Code, view: u32, moves: &[Move], now_ns: u64) {
+    pub(super) fn note_seen(&mut self, code: &Code, view: u32, moves: &[Move], now_ns: u64) {
         if let Some(acts) = &mut self.acts {
             for of in moves {
                 let (subject, what) = (Subject::Member(of.member()), ActKind::Seen);
@@ -145,6 +213,7 @@ impl Changes {
                 News::List { fleet, entries } => {
                     self.lists[view].take(fleet, now_ns, &entries, &mut moves);
                 }
+                News::Set(_) => {}
             }
         }
         moves
@@ -207,7 +276,9 @@ impl Changes {
     ) -> bool {
         let Some(tables) = code.changes.as_deref() else { return false };
         let site = &tables.views[view as usize];
-        let ejected = to.upstream.take_transitions().filter(|of| of.reason.is_ejection());
+        let transitions: Vec<Transition> = to.upstream.take_transitions().collect();
+        self.report_transitions(code, view, to.targets, &transitions, now_ns);
+        let ejected = transitions.into_iter().filter(|of| of.reason.is_ejection());
         let mut moves = Vec::new();
         for target in failed.into_iter().chain(ejected.map(|of| of.target)) {
             let place = to.targets.place(target.0);
@@ -217,8 +288,7 @@ impl Changes {
                 self.lists[view as usize].fail(member, now_ns, &mut moves);
             }
         }
-        self.note_seen(code, view, &moves, now_ns);
-        Seer::Guarded(to).apply(code, site, &moves, now_ns)
+        self.apply_moves(code, tables, view, moves, now_ns, Seer::Guarded(to))
     }
 
     /// The grace of members that a balancer's last list lacks is over. Returns whether its targets change.
@@ -226,8 +296,7 @@ impl Changes {
         let Some(tables) = code.changes.as_deref() else { return false };
         let mut moves = Vec::new();
         self.lists[view as usize].end_grace(now_ns, &mut moves);
-        self.note_seen(code, view, &moves, now_ns);
-        to.apply(code, &tables.views[view as usize], &moves, now_ns)
+        self.apply_moves(code, tables, view, moves, now_ns, to)
     }
 
     /// When the next grace of a balancer ends, if no event is scheduled for then: the caller schedules one.

@@ -1,12 +1,13 @@
-//! `change.join`, `leave`, `scale`, `unlist`, `rolling`, `down`: what happens to fleets and nodes during a run.
+//! `change.join`, `leave`, `scale`, `unlist`, `rolling`, `down`, `set`: what happens to fleets and nodes during a run.
 
 use super::{Arg, Description, Function, Group, examples, may, need};
 use crate::language::call::{Call, Outcome};
 use crate::language::value::{ChangeValue, FleetValue, NodeValue};
 use starlark::values::ValueLike;
-use weir_plan::{Change, ChangeKind, First, Leavers, Mode, NodeId, Rollout, Spec, Wait};
+use weir_plan::ranges::wrong_weight;
+use weir_plan::{Change, ChangeKind, First, Leavers, Mode, NodeId, Rollout, Spec, TargetState, Wait};
 
-pub(super) static FUNCTIONS: [Function; 6] = [
+pub(super) static FUNCTIONS: [Function; 7] = [
     Function {
         name: "change.join",
         about: about("New members join a fleet.", "k newcomers: cold, empty, unknown to every balancer"),
@@ -124,6 +125,33 @@ pub(super) static FUNCTIONS: [Function; 6] = [
         more: &[],
         make: down,
     },
+    Function {
+        name: "change.set",
+        about: Description {
+            group: Group::Ask,
+            meaning: "The operator sets the state or the weight of targets, as by `weir admin set`.",
+            simulated: "at once at every balancer that has them as targets; `\"out\"`: as targets that left",
+            served: "nothing; `weir verify` refuses it",
+            draws: "which targets, where they are drawn",
+            example: examples::LIFE,
+        },
+        args: &[
+            need("nodes", "a node, a list of nodes and fleets, or a fleet", "the targets"),
+            AT,
+            may(
+                "state",
+                "\"up\" | \"drain\" | \"eject\" | \"out\" | \"file\" or None",
+                "None",
+                "`up` overrides checks, `out`: as if they were no targets, `file`: as before; `None`: it stays",
+            ),
+            may("weight", "0, or 0.001 to 1,000,000, or None", "None", "their weight; `None`: it stays"),
+            may("lasts", "a duration or None", "None", "for how long; `None`: to the end"),
+            may("k", "1 or more, or None", "None", "how many of them; `None`: all"),
+            may("which", "\"oldest\" | \"newest\" | \"random\"", "\"oldest\"", "which of them"),
+        ],
+        more: &[],
+        make: set,
+    },
 ];
 
 const fn about(meaning: &'static str, simulated: &'static str) -> Description {
@@ -147,12 +175,7 @@ fn join<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
 
 fn leave<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let k = count(call, "k", 1);
-    let words = [
-        ("oldest", Some(Leavers::Oldest)),
-        ("newest", Some(Leavers::Newest)),
-        ("random", Some(Leavers::Random)),
-    ];
-    let which = call.choice("which", &words).unwrap_or_default();
+    let which = leavers(call);
     change(call, k.map(|k| ChangeKind::Leave { k, which }))
 }
 
@@ -208,16 +231,55 @@ fn rollout(call: &mut Call<'_, '_, '_, '_>, first: First, has_into: bool) -> Rol
     Rollout { count, down_ns: down_ns.unwrap_or(0), is_unlisted: is_unlisted.unwrap_or(true), wait }
 }
 
-fn down<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
-    let nodes = failing(call);
+/// For how long a change of nodes lasts, how many of them it concerns, and which.
+fn part(call: &mut Call<'_, '_, '_, '_>) -> (Option<u64>, Option<u32>, Leavers) {
     let lasts_ns = call.value_or_none("lasts").and_then(|_| call.positive_duration("lasts"));
     let k = call.value_or_none("k").and_then(|_| call.count("k", 1, u32::MAX));
+    (lasts_ns, k, leavers(call))
+}
+
+/// Which members or nodes a change concerns.
+fn leavers(call: &mut Call<'_, '_, '_, '_>) -> Leavers {
     let words = [
         ("oldest", Some(Leavers::Oldest)),
         ("newest", Some(Leavers::Newest)),
         ("random", Some(Leavers::Random)),
     ];
-    let which = call.choice("which", &words).unwrap_or_default();
+    call.choice("which", &words).unwrap_or_default()
+}
+
+fn set<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let nodes = named(call, "change.set");
+    let (lasts_ns, k, which) = part(call);
+    let states = ["up", "drain", "eject", "out", "file"];
+    let of = [TargetState::Up, TargetState::Drain, TargetState::Eject, TargetState::Out, TargetState::File];
+    let words: Vec<(&str, Option<TargetState>)> = states.into_iter().zip(of.map(Some)).collect();
+    let state = call.value_or_none("state").and_then(|_| call.choice("state", &words));
+    let weight = call.value_or_none("weight").and_then(|_| call.real("weight"));
+    if !call.failed() {
+        match (state, weight) {
+            (None, None) => call.wrong_but(
+                "`change.set` sets neither `state` nor `weight`",
+                "write `state=\"drain\"` or `weight=0.5`",
+            ),
+            (_, Some(weight)) if let Some(why) = wrong_weight(weight) => {
+                let what = call.describe("weight");
+                call.wrong(format!("{what} {why}"));
+            }
+            (Some(TargetState::Drain | TargetState::Eject | TargetState::Out), Some(_)) => call.wrong_but(
+                "`weight` of `change.set` with a `state` that gets no requests",
+                "leave one of them out",
+            ),
+            _ => {}
+        }
+    }
+    let Some(nodes) = nodes else { return Ok(None) };
+    made(call, nodes, ChangeKind::Set { state, weight, lasts_ns, k, which })
+}
+
+fn down<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let nodes = failing(call);
+    let (lasts_ns, k, which) = part(call);
     let modes = [
         ("crash", Some(Mode::Crash)),
         ("refuse", Some(Mode::Refuse)),
@@ -241,12 +303,8 @@ fn down<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
 
 /// The nodes that fail: each at most once, and none that answers by itself.
 fn failing(call: &mut Call<'_, '_, '_, '_>) -> Option<Vec<NodeId>> {
-    let one = call.value("nodes").and_then(|value| value.downcast_ref::<NodeValue>()).map(|node| node.0);
-    let nodes = match one {
-        Some(node) => vec![node],
-        None => call.targets_at("nodes")?,
-    };
-    for (i, id) in nodes.iter().enumerate() {
+    let nodes = named(call, "change.down")?;
+    for id in &nodes {
         let kind = match call.context.state.borrow().graph.spec(*id) {
             Some(Spec::Respond { .. }) => Some("respond"),
             Some(Spec::Redirect { .. }) => Some("redirect"),
@@ -258,10 +316,29 @@ fn failing(call: &mut Call<'_, '_, '_, '_>) -> Option<Vec<NodeId>> {
             call.wrong_but(message, "name the node behind it, or a `server`");
             return None;
         }
-        if nodes[..i].contains(id) {
-            call.wrong_but("`nodes` of `change.down` names a node twice", "leave one of them out");
-            return None;
-        }
+    }
+    Some(nodes)
+}
+
+/// The nodes that a change concerns: each at most once, and none of them a weight.
+fn named(call: &mut Call<'_, '_, '_, '_>, function: &str) -> Option<Vec<NodeId>> {
+    let one = call.value("nodes").and_then(|value| value.downcast_ref::<NodeValue>()).map(|node| node.0);
+    let nodes = match one {
+        Some(node) => vec![node],
+        None => call.targets_at("nodes")?,
+    };
+    let is_weight = |id: &NodeId| {
+        function == "change.set"
+            && matches!(call.context.state.borrow().graph.spec(*id), Some(Spec::Weight { .. }))
+    };
+    if nodes.iter().any(is_weight) {
+        let message = "`nodes` of `change.set` names a `weight`, which is no target";
+        call.wrong_but(message, "name the node or fleet behind it");
+        return None;
+    }
+    if (1..nodes.len()).any(|i| nodes[..i].contains(&nodes[i])) {
+        call.wrong_but(format!("`nodes` of `{function}` names a node twice"), "leave one of them out");
+        return None;
     }
     Some(nodes)
 }

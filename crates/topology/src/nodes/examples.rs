@@ -36,6 +36,7 @@ front = lb.least_conn(apps)
 acts = [
     change.rolling(apps, at = 9*s, first = "in_place", wait = "running"),
     change.down(apps, at = 20*s, lasts = 5*s, k = 2),
+    change.set(apps, at = 40*s, lasts = 9*s, k = 1, state = "drain"),
 ]
 users = traffic.poisson(rate = 400)
 scenario("main", front, users, duration = 3*minutes, events = acts)

@@ -42,7 +42,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "relative",
             "True or False",
             "False",
-            "not built yet in a topology; `weir gate --peers` has it",
+            "only while the other gates of this place have four times as many on average",
         ),
         maybe("grace", "a duration", "60*s", "no judgement by requests for so long from the beginning"),
         maybe("hold", "a duration", "30*s", "how long all checks fail the first time"),
@@ -91,17 +91,11 @@ fn work(call: &mut Call<'_, '_, '_, '_>) -> Option<GateWork> {
         times.map(|(name, default_s)| call.duration(name).unwrap_or(default_s * SECOND_NS));
     let min_requests =
         if call.is_none("min_requests") { None } else { call.whole("min_requests", 1, 1_000_000_000_000) };
-    if is_relative && !call.failed() {
-        match min_requests {
-            None => call.wrong_but(
-                "`relative` of `gate` says something of `min_requests`, which is missing",
-                "write `min_requests=10` as well, or leave `relative` out",
-            ),
-            Some(_) => call.wrong_but(
-                "`relative` of `gate` is not built yet in a topology",
-                "leave it out; beside a real server `weir gate --peers` has it",
-            ),
-        }
+    if is_relative && min_requests.is_none() && !call.failed() {
+        call.wrong_but(
+            "`relative` of `gate` says something of `min_requests`, which is missing",
+            "write `min_requests=10` as well, or leave `relative` out",
+        );
     }
-    Some(GateWork { min_requests: min_requests?, is_relative: false, grace_ns, hold_ns, max_hold_ns })
+    Some(GateWork { min_requests: min_requests?, is_relative, grace_ns, hold_ns, max_hold_ns })
 }

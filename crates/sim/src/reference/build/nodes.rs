@@ -106,9 +106,9 @@ impl Builder<'_> {
         let nodes = &draft.nodes[position];
         let gates = (self.tables.gates.of.len() as u32..).map(Birth::Gate);
         self.beginnings.extend(nodes.iter().copied().zip(gates));
-        let number = &self.layout.number;
-        let numbers = nodes.iter().map(|&node| number[node as usize]);
-        Act::Gate { gate: self.tables.gates.add(args, draft.base, numbers) }
+        let layout = &self.layout;
+        let of = nodes.iter().map(|&node| (node, layout.place(node), layout.number[node as usize]));
+        Act::Gate { gate: self.tables.gates.add(args, draft.base, of) }
     }
 
     pub(super) fn warmup(&mut self, law: warmup::Law, draft: &Draft, position: usize) -> Act {

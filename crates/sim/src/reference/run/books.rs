@@ -105,6 +105,7 @@ impl Reference<'_> {
     /// The laws that the finished replication breaks.
     pub fn violations(&mut self, requests: Option<u64>, selected: Option<u64>) -> Vec<String> {
         self.ledger.attendance = std::mem::take(&mut self.changes.attendance);
+        self.ledger.delays = std::mem::take(&mut self.changes.delays);
         let acts = &mut self.changes.acts;
         self.ledger.aside.iter_mut().for_each(|aside| aside.take_acts(acts));
         for index in 0..self.holds.len() as u32 {

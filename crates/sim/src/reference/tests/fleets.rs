@@ -86,7 +86,8 @@ fn member(d: &mut Draws, name: &str, is_listed: bool, retries: &mut u32) -> Stri
             "ramp = None",
             "ramp = 30 * ms",
         ]);
-        let work = d.choose(&["", work]);
+        let relative = format!("{work}, relative = True");
+        let work = d.choose(&["", work, &relative]);
         text += &format!("    n{nodes} = gate(n{nodes}, {more}{work})\n");
     }
     text + &format!("    return n{nodes}\n\n")
@@ -270,8 +271,13 @@ fn newcomers_get_their_share_by_the_curve() {
     let own = |e: f64| (e * 25.0).floor().max(10.0) / 100.0;
     let haproxy = |e: f64| ((16.0 * e.floor() + 4.0) / 4.0).floor().min(16.0) / 16.0;
     let nginx = |e: f64| (e * 25.0).floor() / 100.0;
-    let curves: [(&str, &dyn Fn(f64) -> f64); 3] =
-        [("", &own), (", like = \"haproxy\"", &haproxy), (", like = \"nginx\"", &nginx)];
+    let envoy = |e: f64| (e.max(1.0) / 4.0).sqrt();
+    let curves: [(&str, &dyn Fn(f64) -> f64); 4] = [
+        ("", &own),
+        (", like = \"haproxy\"", &haproxy),
+        (", like = \"nginx\"", &nginx),
+        (", like = \"envoy\", aggression = 2", &envoy),
+    ];
     for (more, share) in curves {
         let source = format!(
             "a = fleet(4, lambda: server(\"a\", model = 1 * ms))\n\
@@ -298,6 +304,49 @@ fn newcomers_get_their_share_by_the_curve() {
             assert!((got / want - 1.0).abs() < 0.03, "{more}: {got}, not {want}: {counts:?}");
         }
     }
+}
+
+/// Of three processes one gets a hundredth of the requests from a balancer of its own: it is idle where the others have four times
+/// as many as it should have, and where it is judged alone.
+#[test]
+fn a_gate_judges_by_the_others_of_its_place() {
+    let success = |rate: u32, more: &str| {
+        let source = format!(
+            "def app():\n    return gate(server(\"a\", model = 1 * ms), ramp = None, min_requests = 10, grace = 0 * s, hold = 4 * s{more})\n\
+             a = pool(3, app)\n\
+             check = health.http(\"/\", interval = 1 * s, fall = 1, rise = 1, jitter = 0)\n\
+             def among(apps):\n    return lb.round_robin(apps, health = check, panic = 0)\n\
+             scenario(\"s\", split([(1, among(a[:1])), (99, among(a[1:]))]), traffic.constant(rate = {rate}), \
+             requests = {rate} * 60, window = \"all\")\n"
+        );
+        only(&source).success.value.expect("requests")
+    };
+    assert!(success(200, "") < 0.999, "the first one is held");
+    assert!(success(200, ", relative = True") < 0.999, "the others have 99 a second each");
+    assert!(success(10, "") < 0.9, "all are held");
+    assert_eq!(success(10, ", relative = True"), 1.0, "all are idle");
+}
+
+/// A newcomer that boots for more than ten minutes halts its replacement; one that is to go while it boots goes later.
+#[test]
+fn changes_that_take_longer_say_so() {
+    let warnings = |events: &str| {
+        let result = only(&format!(
+            "a = fleet(2, lambda: server(\"a\", model = 1 * ms), name = \"app\", life = life(boot = 20 * minutes))\n\
+             scenario(\"s\", lb.random(a), traffic.constant(rate = 1), requests = 2000, window = \"all\", events = [{events}])\n"
+        ));
+        result.warnings
+    };
+    let halted =
+        warnings("change.rolling(a, at = 10 * s, every = 1 * s, first = \"leave\", wait = \"running\")");
+    let text = "halted: the replacement of app that begins at 10 s went no further in 1 of 1 replications: a batch was not \
+                running within 10 minutes";
+    assert!(halted.iter().any(|of| of.starts_with(text)), "{halted:?}");
+    let held_up = warnings("change.join(a, at = 10 * s), change.leave(a, at = 20 * s, which = \"newest\")");
+    let text = "held up: the change of app at 20 s found members that another change was still moving";
+    assert!(held_up.iter().any(|of| of.starts_with(text)), "{held_up:?}");
+    let plain = warnings("change.leave(a, at = 20 * s)");
+    assert!(plain.iter().all(|of| !of.starts_with("halted") && !of.starts_with("held up")), "{plain:?}");
 }
 
 /// The figures of the fleet of one.

@@ -136,6 +136,7 @@ expect("s", node = "app", regained = "<2s")
         (2_300, "runs", 0),
         (2_300, "listed", 0),
         (2_500, "seen", 0),
+        (2_500, "eligible", 0),
         (4_000, "unlisted", 1),
         (4_000, "stops", 1),
         (4_200, "seen", 1),

@@ -36,7 +36,25 @@ fn act(d: &mut Draws) -> String {
     let (k, every) = (1 + d.number(3), 5 * d.number(4));
     let wait = d.choose(&["None", "\"running\"", "\"eligible\""]);
     let of = d.choose(&["f", "g"]);
-    match d.number(5) {
+    match d.number(7) {
+        5 | 6 => {
+            let nodes = d.choose(&["f", "g", "[x, f]", "x"]);
+            let what = d.choose(&[
+                "state = \"up\"",
+                "state = \"drain\"",
+                "state = \"eject\"",
+                "state = \"out\"",
+                "state = \"out\"",
+                "state = \"file\"",
+                "weight = 0",
+                "weight = 2.5",
+            ]);
+            let (lasts, which) = (d.choose(&["None", "9 * ms", "40 * ms"]), d.choose(&["oldest", "random"]));
+            let k = d.choose(&["None", "1"]);
+            format!(
+                "change.set({nodes}, at = {at} * ms, lasts = {lasts}, k = {k}, which = \"{which}\", {what})"
+            )
+        }
         0 | 1 => {
             let (down, unlist) = (d.choose(&["0 * s", "7 * ms"]), d.choose(&["True", "True", "False"]));
             let which = d.choose(&["oldest", "random"]);
@@ -72,6 +90,39 @@ fn engines_agree_while_processes_begin_and_end() {
         assert_eq!(violations, Vec::<String>::new(), "seed {seed}:\n{source}");
         agree(&plan, &format!("seed {seed}:\n{source}"));
     }
+}
+
+/// The operator's word: a target that is drained, ejected, out or has weight 0 gets no new request, until that is taken back; a
+/// member that comes again is still out.
+#[test]
+fn the_operator_sets_targets() {
+    let root = "a = delay(10 * ms, server(\"a\"))\nroot = lb.random([a], panic = 0)";
+    let set = |what: &str| format!(", events = [change.set(a, at = 50 * ms, lasts = 100 * ms, {what})]");
+    for what in ["state = \"drain\"", "state = \"eject\"", "state = \"out\"", "weight = 0"] {
+        let case = Case::with(&[45, 50, 149, 150], root, &set(what));
+        case.gives(&["10 ok", "0 no_target", "0 no_target", "10 ok"]);
+    }
+    let twice = ", events = [change.set(a, at = 50 * ms, lasts = 50 * ms, state = \"drain\"), \
+                 change.set(a, at = 80 * ms, state = \"eject\"), change.set(a, at = 200 * ms, state = \"file\")]";
+    let case = Case::with(&[45, 60, 120, 199, 200], root, twice);
+    case.gives(&["10 ok", "0 no_target", "0 no_target", "0 no_target", "10 ok"]);
+    let fleet = "a = fleet(1, lambda: delay(10 * ms, server(\"a\")))\nroot = lb.random(a, panic = 0)";
+    let again = ", events = [change.set(a, at = 20 * ms, lasts = 180 * ms, state = \"out\"), \
+                 change.unlist(a, at = 40 * ms, lasts = 40 * ms), change.unlist(a, at = 300 * ms, lasts = 9 * ms)]";
+    let case = Case::with(&[0, 30, 60, 100, 199, 200, 301, 310], fleet, again);
+    let (ok, none) = ("10 ok", "0 no_target");
+    case.gives(&[ok, none, none, none, none, ok, none, ok]);
+}
+
+/// `up` overrides checks: a server whose checks fail gets requests until the operator's word is over.
+#[test]
+fn a_target_that_is_set_up_needs_no_check() {
+    let root = "check = health.http(\"/\", interval = 10 * ms, jitter = 0, fall = 1, rise = 1)\n\
+                a = delay(1 * ms, server(\"a\"))\n\
+                root = lb.random([a], health = check, panic = 0)";
+    let events = ", events = [change.down(a, at = 5 * ms), change.set(a, at = 50 * ms, lasts = 50 * ms, state = \"up\")]";
+    let case = Case::with(&[0, 40, 60, 120], root, events);
+    case.gives(&["1 ok", "0 no_target", "0 connect_failed", "0 no_target"]);
 }
 
 /// A process that has become empty stops, boots and is listed again.

@@ -1,6 +1,8 @@
 //! Warnings about figures that would mislead a reader; those about growth and drift are in `warnings/growth.rs`,
-//! those about start-up and unlike replications in `warnings/settling.rs`; what each means is in `warnings/pages.rs`.
+//! those about start-up and unlike replications in `warnings/settling.rs`, those about changes that took longer in
+//! `warnings/delays.rs`; what each means is in `warnings/pages.rs`.
 
+mod delays;
 mod growth;
 mod pages;
 mod settling;
@@ -63,6 +65,8 @@ pub(crate) fn find(finished: &Finished) -> Findings {
     let changes = !scenario.events.is_empty();
     let start_up = if overloaded || changes { None } else { settling::start_up(finished) };
     tell(&pages::START_UP, start_up.as_ref().map(|of| of.warning(finished)));
+    tell(&pages::HALTED, delays::halted(scenario, &program.code, runs));
+    tell(&pages::HELD_UP, delays::held_up(scenario, &program.code, runs));
     tell(&pages::STRETCHED, stretched(finished));
     // A longer run does not help where latencies grow with it.
     if !overloaded {

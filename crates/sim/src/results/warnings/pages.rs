@@ -44,6 +44,19 @@ pub(super) const START_UP: WarningPage = page(
     "The run is shorter than ten times what its busiest station needs to settle: figures are those of a system that is still \
      filling. Make runs longer (`--requests`).",
 );
+pub(super) const HALTED: WarningPage = page(
+    "halted: the replacement of {} that begins at {} went no further in {} of {} replications: a batch was not {} within 10 minutes, \
+     and the members behind it were not replaced",
+    "A replacement with `wait=` goes on when the newcomers of a batch run, or may be picked at every balancer; after 10 minutes it \
+     gives up, as deploys do. Look at `acts` of a result over time: a newcomer that boots for so long, a health check that it does not \
+     pass, or a balancer that does not see it.",
+);
+pub(super) const HELD_UP: WarningPage = page(
+    "held up: the change of {} at {} found members that another change was still moving, and waited for their end, in {} of {} \
+     replications",
+    "A member is moved by one change at a time, so the second one happened later than the file says. Change the fleet at another time, \
+     or give it `life=life(drain=...)`, which ends the first one sooner.",
+);
 pub(super) const STRETCHED: WarningPage = page(
     "made longer: `--precision` gave each replication {} times as many requests as the file says, since more short ones would all \
      have ended in their start-up",
@@ -94,6 +107,8 @@ pub const WARNINGS: &[WarningPage] = &[
     DRIFT,
     TWO_OUTCOMES,
     START_UP,
+    HALTED,
+    HELD_UP,
     STRETCHED,
     TOO_SHORT,
     INEXACT,
