@@ -1,9 +1,10 @@
 //! Ramps of targets that a reload adds, or that come back: their limits grow, and ramps go on over reloads and hand-overs.
 
+use super::hand_over::{Control, successor};
 use super::load::{file, servers, two_loops};
 use super::support::{Mode, Origin, RunningBalancer, serve_whole, until};
 use std::time::{Duration, Instant};
-use weir_serve::{PoolView, SetTarget, State, TargetState, TargetView};
+use weir_serve::{PoolView, Predecessor, SetTarget, State, TargetState, TargetView};
 
 /// The only balancer. A thread that is busy answers later.
 fn pool(x: &RunningBalancer) -> PoolView {
@@ -99,4 +100,50 @@ fn a_limit_below_what_is_in_flight_admits_none() {
     assert_eq!(b.inside().1, before);
     a.answer(Mode::Status(200));
     held.into_iter().for_each(|one| assert_eq!(one.wait().status, 200));
+}
+
+/// Of these three `c` is on its ramp, at least so far as it was; the others are on none.
+fn only_c_ramps(x: &RunningBalancer, [a, b, c]: [&Origin; 3], grown: f64) {
+    let [a, b, c] = [a, b, c].map(|origin| target(x, origin));
+    assert!(c.share.is_some_and(|share| share >= grown), "{grown}: {c:?}");
+    assert_eq!(c.limit, c.share.map(|share| (100.0 * share + 0.5) as u32), "{c:?}");
+    assert!(c.why.iter().any(|why| why.starts_with("slow start: ")), "{c:?}");
+    assert!([&a, &b, &c].iter().all(|target| target.picked), "{a:?} {b:?} {c:?}");
+    assert_eq!([a.share, b.share], [None; 2]);
+}
+
+/// Neither a reload nor another process begins ramps anew: not that of a newcomer, nor those of targets that had none.
+#[test]
+fn ramps_go_on_over_reloads_and_hand_overs() {
+    let (a, b, c) = (Origin::new("a"), Origin::new("b"), Origin::new("c"));
+    let of = |origins: &[&Origin], more: &str| {
+        let ramp = "slow_start(600 * s, aggression = 3.0, min_weight = 0.01, limits = True)";
+        let settings = format!("name = \"apps\", max_in_flight = 100, slow_start = {ramp}{more}");
+        file(&format!("lb.round_robin([{}], {settings})", servers(origins)))
+    };
+    let old = serve_whole(&of(&[&a, &b], ""), two_loops());
+    set(&old, &b, TargetState::Up);
+    until("it is kept up by hand", || target(&old, &b).admin == "up");
+    assert_eq!([&a, &b].map(|origin| target(&old, origin).share), [None; 2], "never at the start");
+    old.reload(&of(&[&a, &b, &c], "")).expect("it can be served");
+    let mut grown = 0.0;
+    until("c has a share", || {
+        grown = target(&old, &c).share.expect("a ramp of ten minutes");
+        grown > 0.12
+    });
+    old.reload(&of(&[&c, &a, &b], ", pass_over = 2 * s")).expect("it can be served");
+    only_c_ramps(&old, [&a, &b, &c], grown);
+    // Of the successor none is up until its first check, which most have long after this test.
+    let checked =
+        of(&[&a, &b, &c], ", health = health.tcp(interval = 600 * s, initial = \"checked\"), panic = 0");
+    let control = Control::new("ramps");
+    let ended = control.hands_over(&old);
+    let predecessor = Predecessor::ask(&control.0).expect("it answers").expect("it is there");
+    let new = successor(&checked, &predecessor);
+    new.heed(&predecessor);
+    only_c_ramps(&new, [&a, &b, &c], grown);
+    predecessor.relieve(&new.remote()).expect("it listens");
+    ended.join().expect("no panic").expect("it went well");
+    old.ends();
+    only_c_ramps(&new, [&a, &b, &c], grown);
 }
