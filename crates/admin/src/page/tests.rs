@@ -38,6 +38,8 @@ fn target(index: u32, state: State) -> TargetView {
         weight_by_hand: false,
         weight_left_s: None,
         weight: 1.0,
+        share: None,
+        limit: None,
         file_weight: 1.0,
         in_flight: Some(3),
         estimate_ms: Some(4.5),

@@ -20,6 +20,11 @@ pub struct HealthRecord {
 }
 
 impl Health {
+    /// Whether targets have ramps. Then it is known of each target whether it is on one.
+    pub fn has_ramps(&self) -> bool {
+        self.ramps.is_some()
+    }
+
     /// The known health of a target.
     pub fn known(&self, now_ns: u64, target: TargetId) -> HealthRecord {
         let up = self.checks.as_ref().is_none_or(|checks| checks.is_up(target));
@@ -38,11 +43,15 @@ impl Health {
         // That it is believed here begins no ramp: the target is as new as the other process knew it.
         let is_eligible = self.is_eligible(target);
         if let Some(ramps) = &mut self.ramps {
+            let was_ramping = ramps.has(target);
             match known.ramp_ns.filter(|_| is_eligible) {
                 Some(ahead_ns) => ramps.resume(now_ns, target, ahead_ns),
                 None => ramps.end(target),
             }
-            self.judge();
+            // Thousands that are on no ramp are not judged one by one.
+            if was_ramping || ramps.has(target) {
+                self.judge();
+            }
         }
     }
 

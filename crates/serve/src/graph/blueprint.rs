@@ -290,7 +290,7 @@ impl Blueprint {
             check: lb.health.as_ref().map(|h| h.check.clone()),
             eject: lb.eject.clone(),
             outlier: lb.outlier.clone(),
-            slow_start: lb.slow_start.clone(),
+            slow_start: lb.slow_start.clone().filter(|_| !lb.balance.traits().hashes),
             panic: lb.panic,
             on_empty: lb.on_empty,
         };

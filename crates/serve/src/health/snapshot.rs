@@ -65,7 +65,6 @@ impl Monitor {
 
     /// The state of a predecessor.
     pub fn heed(&self, snapshot: &Snapshot) {
-        self.believe(&snapshot.health);
         let now_ns = self.core.now();
         let until_ns = |left_ns: Option<u64>| left_ns.map(|ns| now_ns.saturating_add(ns));
         let by_hand = |said: &ByHandSaid| ByHand {
@@ -89,5 +88,7 @@ impl Monitor {
             .map(|(lb, target, s)| ((lb.clone(), target.clone()), by_hand(s)))
             .collect();
         self.set_by_hand(all);
+        // Last, since ramps are as the predecessor knew them, whatever settings by hand let in or keep out.
+        self.believe(&snapshot.health);
     }
 }

@@ -108,8 +108,9 @@ pub(super) struct TargetHealth {
     /// The settings by hand.
     pub by_hand: ByHand,
     pub against: Vec<Reason>,
-    /// Requests in flight over all loops, if they are limited.
+    /// Requests in flight over all loops, if they are limited, and their limit now.
     pub inside: Option<u32>,
+    pub limit: Option<u32>,
     /// The address at the end of its only way.
     pub addr: Option<String>,
     pub past: TargetPast,
@@ -293,6 +294,7 @@ fn of_target(
             admin: health.admin(index),
             against: health.against(index).collect(),
             inside: lb.semaphore.as_ref().map(|semaphore| semaphore.inside(index.0)),
+            limit: lb.semaphore.as_ref().map(|semaphore| semaphore.limit(index.0)),
             addr: plan.address(node),
             past: pasts.get(index.index()).cloned().unwrap_or_default(),
         })

@@ -252,7 +252,7 @@ fn target(
         since_unix_ms: None,
         last_check: None,
         state,
-        picked: known.may_be_picked && known.weight > 0.0,
+        picked: known.may_be_picked && known.weight * known.ramp > 0.0,
         why,
         admin: match known.admin {
             Admin::Up => "file",
@@ -262,6 +262,8 @@ fn target(
         },
         admin_left_s,
         weight: known.weight,
+        share: is_ramping(lb, known).then_some(known.ramp),
+        limit: lowered(lb, known),
         file_weight: known.file_weight,
         weight_by_hand: known.by_hand.weight.is_some(),
         weight_left_s,
@@ -275,6 +277,20 @@ fn target(
         mean_ms: None,
         loops: if by_loop { of_loops.iter().map(on_loop).collect() } else { Vec::new() },
     }
+}
+
+/// The limit of requests in flight at each target.
+fn most(lb: &Lb) -> Option<u32> {
+    lb.max_in_flight.into_iter().chain(lb.max_connections).min()
+}
+
+/// That of a target, if its ramp lowers it.
+fn lowered(lb: &Lb, known: &TargetHealth) -> Option<u32> {
+    known.limit.zip(most(lb)).filter(|(limit, most)| limit < most).map(|(limit, _)| limit)
+}
+
+fn is_ramping(lb: &Lb, known: &TargetHealth) -> bool {
+    known.ramp < 1.0 || lowered(lb, known).is_some()
 }
 
 /// The word for a target, and the sentences.
@@ -302,14 +318,13 @@ fn judge(
         };
         also(State::PassedOver, format!("passed over{on}: a connection to it failed a moment ago"));
     }
-    let most = lb.max_in_flight.into_iter().chain(lb.max_connections).min();
-    if let (Some(most), Some(inside)) = (most, known.inside)
-        && inside >= most
+    if let (Some(limit), Some(inside)) = (known.limit, known.inside)
+        && inside >= limit
     {
-        also(State::Full, format!("full: {inside} of {most} requests in flight"));
+        also(State::Full, format!("full: {inside} of {limit} requests in flight"));
     }
-    if known.ramp < 1.0 && known.may_be_picked {
-        also(State::SlowStart, format!("slow start: {:.0} % of its weight so far", known.ramp * 100.0));
+    if is_ramping(lb, known) && known.may_be_picked {
+        also(State::SlowStart, words::slow_start(known.ramp, lowered(lb, known).zip(most(lb))));
     }
     if known.admin == Admin::Forced && known.may_be_picked {
         why.push("kept up by hand, regardless of its checks".to_owned());
@@ -341,6 +356,7 @@ mod tests {
             by_hand: ByHand::default(),
             against: Vec::new(),
             inside: None,
+            limit: Some(2),
             addr: None,
             past: TargetPast::default(),
         }
@@ -373,6 +389,12 @@ mod tests {
         let panics = TargetHealth { against: vec![Reason::ChecksFailed], ..well() };
         assert!(word(&panics, true, false).1.contains("picked all the same"));
         assert_eq!(word(&TargetHealth { inside: Some(2), ..well() }, false, false).0, "full");
+        let ramps = |ramp, inside| TargetHealth { ramp, limit: Some(1), inside, ..well() };
+        let (state, why) = word(&ramps(0.25, None), false, false);
+        assert_eq!(state, "slow start");
+        assert_eq!(why, "slow start: 25 % of its weight so far, and 1 of 2 requests in flight");
+        assert_eq!(word(&ramps(1.0, None), false, false).0, "slow start", "its limit comes last");
+        assert_eq!(word(&ramps(0.25, Some(1)), false, false).0, "full");
         assert_eq!(
             word(&TargetHealth { ramp: 0.25, ..well() }, false, false).1,
             "slow start: 25 % of its weight so far"

@@ -225,6 +225,12 @@ pub struct TargetView {
     pub admin_left_s: Option<f64>,
     /// Its weight, without a ramp.
     pub weight: f64,
+    /// The share of its weight that it has on its ramp, 0 to 1; `None`: it is on none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
+    /// Its limit of requests in flight, while a ramp lowers it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
     /// Its weight in the file.
     pub file_weight: f64,
     /// Whether its weight was set by hand.

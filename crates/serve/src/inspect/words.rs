@@ -30,6 +30,12 @@ pub(super) fn why(reason: Reason) -> &'static str {
     }
 }
 
+/// A ramp; `limit`: of requests in flight, and what it will be.
+pub(super) fn slow_start(share: f64, limit: Option<(u32, u32)>) -> String {
+    let limits = limit.map(|(limit, most)| format!(", and {limit} of {most} requests in flight"));
+    format!("slow start: {:.0} % of its weight so far{}", share * 100.0, limits.unwrap_or_default())
+}
+
 /// How a balancer serves although too few of its targets are eligible, or none; nothing if all is well, or none serves.
 pub(super) fn serves(pool: &PoolView, has_spare: bool) -> Option<String> {
     let PoolView { name, eligible, of, .. } = pool;

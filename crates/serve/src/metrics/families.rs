@@ -113,6 +113,7 @@ families! {
     Limited Counter Sum "weir_limited_total" ["node"] "Requests that a rate limit rejected.";
 
     TargetEligible Gauge Least "weir_target_eligible" ["pool", "target"] "Whether health, and what was set by hand, let the target be picked (1) or not (0).";
+    TargetShare Gauge Least "weir_target_share_ratio" ["pool", "target"] "The share of its weight that the target has: 0 while it is not eligible, that of its ramp while slow_start holds it back, otherwise 1.";
     TargetChanged Gauge Most "weir_target_changed_seconds" ["pool", "target"] "When the target last came or went, seconds since 1970; without a value it is as it was at the start.";
     TargetLoad Gauge Most "weir_target_load" ["pool", "target"] "The load that the target has reported last in an answer (lb.zuul), 0 to 1; without a value it has reported none.";
     TargetOut Counter Sum "weir_target_out_seconds_total" ["pool", "target", "reason"] "Time during which the target was not eligible, by reason.";

@@ -19,6 +19,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::task::Poll;
 use weir_model::busy::share_of_slots;
 use weir_net::io::timers::{Sleep, has_ended};
+use weir_policy::TargetId;
+use weir_policy::slow_start::limit_at;
+use weir_policy::snapshot::Snapshot;
 
 /// The counters: one for a queue, one per target for a balancer.
 pub(crate) struct Semaphore {
@@ -26,6 +29,8 @@ pub(crate) struct Semaphore {
     /// The number of counters.
     count: AtomicU32,
     most: AtomicU32,
+    /// The limit of each counter that may have less than `most`, plus one; 0: it is `most`.
+    limits: Chunks<AtomicU32>,
     /// A bit for each counter at its limit.
     full: Chunks<AtomicU64>,
     /// Changes of `full`.
@@ -39,6 +44,7 @@ impl Semaphore {
             inside: Chunks::with_len(n),
             count: AtomicU32::new(n as u32),
             most: AtomicU32::new(most),
+            limits: Chunks::with_len(n),
             full: Chunks::with_len(n.div_ceil(64)),
             version: AtomicU64::new(1),
         };
@@ -52,6 +58,7 @@ impl Semaphore {
     /// enters until fewer are. Returns whether there may be more room than before.
     pub fn change(&self, n: usize, most: u32) -> bool {
         self.inside.grow(n);
+        self.limits.grow(n);
         self.full.grow(n.div_ceil(64));
         let grown = self.count.fetch_max(n as u32, SeqCst) < n as u32;
         let before = self.most.swap(most, SeqCst);
@@ -61,13 +68,34 @@ impl Semaphore {
         grown || before < most
     }
 
+    /// The limit of all counters, as far as theirs is not lowered.
+    pub fn most(&self) -> u32 {
+        self.most.load(SeqCst)
+    }
+
+    /// The limit of a counter.
+    pub fn limit(&self, at: u32) -> u32 {
+        let lowered = self.limits.get(at).and_then(|limit| limit.load(SeqCst).checked_sub(1));
+        lowered.map_or(self.most(), |limit| limit.min(self.most()))
+    }
+
+    /// Sets the limit of a counter below that of all, for one thread; `None`: it is that of all. If more are inside than
+    /// allowed, no request enters until fewer are. A request that waits is not notified here.
+    pub fn set_limit(&self, at: u32, limit: Option<u32>) {
+        let Some(known) = self.limits.get(at) else { return };
+        let lowered = limit.map_or(0, |limit| limit.saturating_add(1));
+        if known.swap(lowered, SeqCst) != lowered {
+            self.show(at);
+        }
+    }
+
     /// Takes a permit, if there is one.
     pub fn take(&self, at: u32) -> bool {
         let Some(inside) = self.inside.get(at) else { return false };
-        let more = |n: u32| (n < self.most.load(SeqCst)).then_some(n + 1);
+        let more = |n: u32| (n < self.limit(at)).then_some(n + 1);
         match inside.fetch_update(SeqCst, SeqCst, more) {
             Ok(before) => {
-                if before + 1 >= self.most.load(SeqCst) {
+                if before + 1 >= self.limit(at) {
                     self.show(at);
                 }
                 true
@@ -79,7 +107,7 @@ impl Semaphore {
     /// Takes a permit regardless of the limit.
     fn enter(&self, at: u32) {
         let Some(inside) = self.inside.get(at) else { return };
-        if inside.fetch_add(1, SeqCst) + 1 >= self.most.load(SeqCst) {
+        if inside.fetch_add(1, SeqCst) + 1 >= self.limit(at) {
             self.show(at);
         }
     }
@@ -95,12 +123,12 @@ impl Semaphore {
     }
 
     fn is_full(&self, at: u32) -> bool {
-        self.inside(at) >= self.most.load(SeqCst)
+        self.inside(at) >= self.limit(at)
     }
 
     fn free(&self, at: u32) {
         let Some(inside) = self.inside.get(at) else { return };
-        if inside.fetch_sub(1, SeqCst) >= self.most.load(SeqCst) {
+        if inside.fetch_sub(1, SeqCst) >= self.limit(at) {
             self.show(at);
         }
     }
@@ -151,6 +179,20 @@ impl LocalSemaphore {
     /// The number inside, over all loops.
     pub fn inside(&self, at: u32) -> u32 {
         self.shared.inside(at)
+    }
+
+    /// The most that may be inside now.
+    pub fn limit(&self, at: u32) -> u32 {
+        self.shared.limit(at)
+    }
+
+    /// Gives each target the share of the limit that its health leaves it ([`limit_at`]).
+    pub fn heed(&self, health: &Snapshot) {
+        let most = self.shared.most();
+        for target in TargetId::all(health.len()) {
+            let limit = limit_at(most, health.view(target, true).room);
+            self.shared.set_limit(target.0, Some(limit).filter(|limit| *limit < most));
+        }
     }
 
     /// The share of a queue's permits that are taken, counting those that requests which wait are about to take.

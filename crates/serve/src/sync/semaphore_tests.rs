@@ -266,3 +266,66 @@ fn each_loop_knows_who_is_full() {
     local.changes(|t, is| told.push((t, is)));
     assert_eq!(told, [(129, true), (129, false)]);
 }
+
+/// A counter with a limit of its own, below and above what is inside; that of all holds as well.
+#[test]
+fn one_counter_may_have_less_than_the_others() {
+    let semaphore = Semaphore::new(70, 3);
+    let full =
+        |at: u32| semaphore.full.get(at / 64).is_some_and(|word| word.load(SeqCst) >> (at % 64) & 1 == 1);
+    semaphore.set_limit(5, None);
+    assert!((0..2).all(|_| semaphore.take(66)) && !full(66));
+    semaphore.set_limit(66, Some(1));
+    assert!(full(66) && !semaphore.take(66) && semaphore.limit(66) == 1 && semaphore.limit(5) == 3);
+    semaphore.free(66);
+    assert!(full(66) && !semaphore.take(66), "one is as many as may be inside");
+    semaphore.free(66);
+    assert!(!full(66) && semaphore.take(66) && full(66));
+    semaphore.set_limit(66, Some(2));
+    assert!(!full(66) && semaphore.take(66) && full(66));
+    assert!(!semaphore.change(70, 1), "less room than before");
+    assert!(semaphore.limit(66) == 1 && full(66));
+    assert!(semaphore.change(70, 9));
+    assert!(semaphore.limit(66) == 2 && full(66), "its own limit stays");
+    semaphore.set_limit(66, None);
+    assert!(semaphore.limit(66) == 9 && !full(66));
+}
+
+/// Limits move while requests come and go: once all is quiet, what is shown agrees with the counters.
+#[test]
+fn limits_may_move_under_load() {
+    let semaphore = Semaphore::new(70, 4);
+    let shown =
+        |at: u32| semaphore.full.get(at / 64).is_some_and(|word| word.load(SeqCst) >> (at % 64) & 1 == 1);
+    let agrees = |at: u32| shown(at) == semaphore.is_full(at) && semaphore.inside(at) <= semaphore.most();
+    let come_and_go = |key: Key| {
+        let mut held = std::collections::VecDeque::new();
+        for i in 0..2_000 {
+            let at = key.with(i).below(70) as u32;
+            if semaphore.take(at) {
+                held.push_back(at);
+            }
+            if held.len() > 90
+                && let Some(at) = held.pop_front()
+            {
+                semaphore.free(at);
+            }
+        }
+        held
+    };
+    for round in 0..20 {
+        let key = Key::new(round);
+        let held = std::thread::scope(|scope| {
+            let threads = [1, 2].map(|me| scope.spawn(move || come_and_go(key.with(me))));
+            for i in 0..2_000 {
+                let draw = key.with(3).with(i);
+                let limit = 1 + draw.with(1).below(4) as u32;
+                semaphore.set_limit(draw.below(70) as u32, Some(limit).filter(|limit| *limit < 4));
+            }
+            threads.map(|thread| thread.join().expect("a thread"))
+        });
+        assert!((0..70).all(agrees), "in round {round}");
+        held.into_iter().flatten().for_each(|at| semaphore.free(at));
+        assert!((0..70).all(|at| semaphore.inside(at) == 0 && !shown(at)), "in round {round}");
+    }
+}

@@ -39,6 +39,32 @@ fn health_is_counted_with_its_reasons() {
     });
 }
 
+/// A target that is ejected has no share, one that a reload adds that of its ramp, any other the whole.
+#[test]
+fn the_share_of_each_target_is_said() {
+    let (bad, good) = (Origin::new(|_, _| Reply::Status(500)), Origin::named("good"));
+    let text = |more: &str| {
+        format!(
+            "listen(\"127.0.0.1:0\", lb.round_robin([server(\"bad\", addr=\"{}\"), server(\"good\", addr=\"{}\"){more}], \
+               name=\"apps\", eject=eject(consecutive=2, base=100*s), slow_start=slow_start(3600*s, min_weight=0.25)))",
+            bad.addr, good.addr
+        )
+    };
+    let served = serve(&text(""));
+    let share = |target: &str| {
+        let series = format!("weir_target_share_ratio{{pool=\"apps\",target=\"{target}\"}}");
+        Scraped::new(&served).0.get(&series).copied()
+    };
+    assert_eq!([share("bad"), share("good")], [Some(1.0); 2], "no ramp begins at the start");
+    until(|| {
+        ask(&served.addr, "/");
+        share("bad") == Some(0.0)
+    });
+    served.reload(&text(&format!(", server(\"new\", addr=\"{}\")", good.addr)));
+    until(|| share("new") == Some(0.25));
+    assert_eq!([share("bad"), share("good")], [Some(0.0), Some(1.0)]);
+}
+
 #[test]
 fn a_budget_hedges_and_rates_are_counted() {
     let slow = Origin::new(|n, _| match n {

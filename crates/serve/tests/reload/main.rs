@@ -11,6 +11,7 @@ mod hand_over;
 mod keys;
 mod load;
 mod replaced;
+mod slow_start;
 mod words;
 
 use load::{Client, file, server, servers, two_loops, under_load};

@@ -14,7 +14,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         simulated: "its weight grows over the `window`, in steps of a hundredth, and with `limits` its limit of requests in \
             flight; it starts at every return, never at the start of the run. Ramps of other targets do not move, and where \
             all eligible targets are on theirs, limits are whole",
-        served: "the same in real time, and for targets that are added; `limits` is left out",
+        served: "the same in real time, and for targets that are added; ramps go on over reloads and hand-overs",
         draws: "nothing",
         example: examples::HEALTH,
     },

@@ -105,9 +105,11 @@ impl Monitored {
         let is_eligible = self.health.is_eligible(target);
         counts.is(is_eligible, "unknown", now_ns);
         counts.gather(is_eligible, now_ns, round, out);
+        let of = || [(&counts.pool).into(), (&counts.label).into()];
+        let share = if is_eligible { self.health.ramp(target) } else { 0.0 };
+        out.add(Of::TargetShare, of(), share);
         if let Some(since_ms) = past.since_unix_ms {
-            let of = [(&counts.pool).into(), (&counts.label).into()];
-            out.add(Of::TargetChanged, of, since_ms as f64 / 1e3);
+            out.add(Of::TargetChanged, of(), since_ms as f64 / 1e3);
         }
         Some(self.health.standing(target))
     }

@@ -155,17 +155,20 @@ impl Monitor {
         self.overrides.borrow().clone()
     }
 
-    /// The health of targets that are not simply healthy: balancer, index among targets of that name, target.
+    /// What is known of targets: balancer, index among balancers of that name, target. Without checks and ramps only ejected
+    /// targets are named. With ramps all are: where the successor has checks, a target that it knows nothing of may begin a
+    /// ramp with its first check.
     pub fn known(&self) -> Vec<(String, u32, String, HealthRecord)> {
         let (now_ns, mut counted) = (self.core.now(), BTreeMap::<String, u32>::new());
         let mut all = Vec::new();
         for lb in self.lbs.borrow().iter() {
             let number = counted.entry(lb.label.clone()).or_default();
+            let all_matter = !lb.questions.is_empty() || lb.health.has_ramps();
             for (target, label) in
                 (0..).map(TargetId).zip(lb.labels.iter()).filter(|(_, label)| !label.is_empty())
             {
                 let known = lb.health.known(now_ns, target);
-                if !lb.questions.is_empty() || known.out_for_ns.is_some() {
+                if all_matter || known.out_for_ns.is_some() {
                     all.push((lb.label.clone(), *number, String::from(&**label), known));
                 }
             }

@@ -136,9 +136,12 @@ impl Lb {
         self.notify_first();
     }
 
-    /// Applies a change of health on the owner's thread; returns the message for the loops, with a table that they
-    /// need not build.
+    /// Applies a change of health on the owner's thread, which sets the limits of targets for all loops; returns the
+    /// message for the loops, with a table that they need not build.
     pub fn follow_first(&self, health: Snapshot) -> Arc<HealthUpdate> {
+        if let Some(semaphore) = &self.semaphore {
+            semaphore.heed(&health);
+        }
         let mut seen = HealthUpdate { health, table: None };
         self.follow(&seen);
         seen.table = self.state.upstream.borrow_mut().balancer().table();
