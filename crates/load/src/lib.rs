@@ -18,7 +18,7 @@ mod target;
 pub use generator::CannotConnect;
 pub use generator::tally::Second;
 pub use hgrm::hgrm;
-pub use outcome::{Lag, Latency, Outcome, Requests, Row, Verdict};
+pub use outcome::{Lag, Latency, Outcome, OverTime, Requests, Row, Verdict};
 pub use run::{Error, Options, Protocol, VerifyRun, run};
 pub use shape::CannotSend;
 pub use target::{CannotReach, Target};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use weir_plan::{Metric, Value};
 use weir_policy::Kind;
 use weir_stats::{Estimate, Histogram};
+use weir_workload::parts::SliceSums;
 
 /// The result of a run (`weir.load/1`).
 #[derive(Clone, Debug, Default)]
@@ -36,8 +37,19 @@ pub struct Outcome {
     pub expectations: Vec<Verdict>,
     /// Each request, if they were kept.
     pub rows: Vec<Row>,
+    /// The run part by part, if that was wanted.
+    pub over_time: Option<OverTime>,
     /// Whether it was stopped before its end.
     pub interrupted: bool,
+}
+
+/// A run part by part: all requests, by the instants at which they were due.
+#[derive(Clone, Debug)]
+pub struct OverTime {
+    /// The length of a part, ns; the last one ends with the arrivals.
+    pub every_ns: u64,
+    /// What was counted of each.
+    pub parts: Vec<SliceSums>,
 }
 
 /// An expectation and whether it holds.

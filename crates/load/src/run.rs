@@ -2,6 +2,7 @@
 
 use crate::cookies::Cookies;
 use crate::expected::judge;
+use crate::generator::parts::Parts;
 use crate::generator::tally::{Second, Tally};
 use crate::generator::{CannotConnect, Generator, Lane, Sender};
 use crate::outcome::Outcome;
@@ -21,9 +22,10 @@ use weir_net::io::clock::Clock;
 use weir_net::io::runtime::Runtime;
 use weir_net::io::tcp::TcpSettings;
 use weir_net::transport::tls;
+use weir_plan::over_time::{self, MOST_PARTS, Unfit};
 use weir_plan::{KeySource, Point, Scenario, Window, fixed};
 use weir_stats::{Key, Ratio};
-use weir_workload::{Requests, load_unless};
+use weir_workload::{Load, Requests, load_unless};
 
 /// The options of all TCP connections, as the balancer has them.
 const TCP: TcpSettings = TcpSettings {
@@ -68,6 +70,8 @@ pub struct Options {
     pub duration_ns: Option<u64>,
     /// Speed-up factor.
     pub speed: f64,
+    /// The length of the parts that the result has over time, ns of the run itself; `None`: it has none.
+    pub every_ns: Option<u64>,
     /// The most connections at once; `None`: as many as requests need, up to 10,000.
     pub connections: Option<usize>,
     /// The version of HTTP.
@@ -100,6 +104,8 @@ pub enum Error {
     Connect(CannotConnect),
     /// The scenario cannot be sent.
     Scenario(CannotSend),
+    /// The parts of the run would be too short, or too many.
+    Parts(Unfit),
     /// The machine lacks what a runtime needs.
     System(io::Error),
     /// TLS cannot be set up.
@@ -114,6 +120,7 @@ impl fmt::Display for Error {
             Error::Target(why) => why.fmt(f),
             Error::Connect(why) => why.fmt(f),
             Error::Scenario(why) => why.fmt(f),
+            Error::Parts(Unfit { why, .. }) => write!(f, "the length of a part {why}"),
             Error::Tls(why) => why.fmt(f),
             Error::System(e) => e.fmt(f),
             Error::Interrupted => f.write_str("interrupted"),
@@ -134,18 +141,17 @@ pub fn run(
     tell: impl Fn(&Second) + 'static,
     stop: &Arc<AtomicBool>,
 ) -> Result<Outcome, Error> {
+    let scenario = apply_options(scenario, options);
+    let speed = Ratio::near(options.speed);
+    check_parts(&scenario, options.every_ns, speed).map_err(Error::Parts)?;
     let mut target = Target::resolve(&options.to).map_err(Error::Target)?;
     let sources = key_sources(point);
     let host = Host { https: target.https, authority: &target.authority };
-    let shapes = shapes(scenario, &sources, &host).map_err(Error::Scenario)?;
+    let shapes = shapes(&scenario, &sources, &host).map_err(Error::Scenario)?;
     let tls = target.https.then(|| client(options.insecure)).transpose().map_err(Error::Tls)?;
-    let mut scenario = scenario.clone();
-    if options.duration_ns.is_some() {
-        (scenario.duration_ns, scenario.requests) = (options.duration_ns, None);
-    }
-    let requests = options.requests.or(scenario.requests);
     let key = Key::new(options.seed).with(u64::from(options.replication));
-    let load = load_unless(&scenario, requests, key, stop).ok_or(Error::Interrupted)?;
+    let load = load_unless(&scenario, scenario.requests, key, stop).ok_or(Error::Interrupted)?;
+    let parts = options.every_ns.map(|every_ns| Parts::new(every_ns, until_ns(&load, speed)));
     let runtime = Runtime::new().map_err(Error::System)?;
     let paired = options.paired.as_ref();
     if let Some(run) = paired {
@@ -160,14 +166,10 @@ pub fn run(
         tls,
         shapes,
         cookies: Cookies::new(point, &scenario),
-        limit_ns: scenario.patience_ns.unwrap_or(match paired {
-            None => scenario.deadline_ns,
-            // In a simulation a deadline stops nothing; here a request without an answer must end at last.
-            Some(_) => scenario.deadline_ns.max(LOST_NS),
-        }),
+        limit_ns: limit_ns(&scenario, paired.is_some()),
         most: options.connections.unwrap_or(MOST_CONNECTIONS),
         is_h2: options.protocol == Protocol::H2,
-        tally: RefCell::new(Tally::new(options.rows)),
+        tally: RefCell::new(Tally::new(options.rows, parts)),
         secret: paired.map(|run| run.secret),
         lanes: (0..lanes).map(|_| Lane::default()).collect(),
         standing: Cell::new(0),
@@ -179,16 +181,58 @@ pub fn run(
         due_ns: Cell::new(u64::MAX),
         target,
     });
-    let speed = Ratio::near(options.speed);
-    let sender = Sender { g: g.clone(), load, requests: Requests::new(&scenario, key), speed };
+    let sender = Sender { g: g.clone(), load: load.clone(), requests: Requests::new(&scenario, key), speed };
     let done = runtime.block_on(send_all(sender, stop.clone(), tell)).map_err(Error::System)??;
     let unsent = sources.contains(&KeySource::Client) && scenario.mix.iter().any(|kind| kind.key.is_some());
+    let end_ns = load.end_ns(g.tally.borrow().requests.total, u64::MAX);
+    let end_ns = (done && end_ns < u64::MAX).then(|| speed.divide(end_ns));
+    let parts = g.tally.borrow_mut().parts.take();
     let mut outcome = outcome(&g, &scenario, options, !done, unsent);
+    parts.into_iter().for_each(|parts| add_parts(&mut outcome, parts, end_ns));
     if paired.is_none() {
         outcome.params.clone_from(&point.params);
         judge(point, &scenario, &mut outcome);
     }
     Ok(outcome)
+}
+
+/// The scenario with what the options say instead of the file.
+fn apply_options(scenario: &Scenario, options: &Options) -> Scenario {
+    let mut scenario = scenario.clone();
+    if options.duration_ns.is_some() {
+        (scenario.duration_ns, scenario.requests) = (options.duration_ns, None);
+    }
+    scenario.requests = options.requests.or(scenario.requests);
+    scenario
+}
+
+/// When arrivals end at the latest, ns after the run's start; `u64::MAX`: when there are enough of them.
+fn until_ns(load: &Load, speed: Ratio) -> u64 {
+    if load.until_ns == u64::MAX { u64::MAX } else { speed.divide(load.until_ns) }
+}
+
+/// When a request is given up, ns after its intended time.
+fn limit_ns(scenario: &Scenario, in_verification: bool) -> u64 {
+    // In a simulation a deadline stops nothing; here a request without an answer must end at last.
+    let deadline_ns = if in_verification { scenario.deadline_ns.max(LOST_NS) } else { scenario.deadline_ns };
+    scenario.patience_ns.unwrap_or(deadline_ns)
+}
+
+/// Whether the parts of a run would be neither too short nor, as far as its length is known, too many.
+fn check_parts(scenario: &Scenario, every_ns: Option<u64>, speed: Ratio) -> Result<(), Unfit> {
+    let Some(every_ns) = every_ns else { return Ok(()) };
+    let length_ns = over_time::length_ns(scenario).map_or(0, |ns| speed.divide(ns));
+    over_time::divides(length_ns, every_ns)
+}
+
+/// Adds the results over time. `end_ns`: when arrivals ended, if not with the last one.
+fn add_parts(outcome: &mut Outcome, parts: Parts, end_ns: Option<u64>) {
+    outcome.over_time = parts.finish(end_ns);
+    if outcome.over_time.is_none() {
+        // Arrivals are drawn, or come after answers, so that could not be known before.
+        let what = "it has no results over time: it had more than";
+        outcome.warnings.push(format!("{what} {MOST_PARTS} parts; write a longer --every"));
+    }
 }
 
 fn client(insecure: bool) -> Result<Arc<tls::Client>, tls::CannotUse> {
@@ -233,6 +277,7 @@ fn outcome(
         all: tally.all,
         ok: tally.ok,
         rows: tally.rows.unwrap_or_default(),
+        over_time: None,
         params: Vec::new(),
         expectations: Vec::new(),
     }

@@ -29,7 +29,14 @@ pub fn parts(length_ns: u64, every_ns: u64) -> u64 {
 /// They are: why, and what would do.
 pub fn fits(scenario: &Scenario) -> Result<(), Unfit> {
     let Some(every_ns) = scenario.every_ns else { return Ok(()) };
-    let length_ns = length_ns(scenario).unwrap_or(0);
+    divides(length_ns(scenario).unwrap_or(0), every_ns)
+}
+
+/// Whether the parts of a run in which requests arrive for that time are neither too short nor too many.
+///
+/// # Errors
+/// They are: why, and what would do.
+pub fn divides(length_ns: u64, every_ns: u64) -> Result<(), Unfit> {
     let least_ns = least_ns(length_ns);
     if every_ns < LEAST_NS {
         let why = format!("must be 10ms or more, not {}", show_ns(i128::from(every_ns)));
@@ -53,7 +60,7 @@ fn least_ns(length_ns: u64) -> u64 {
 }
 
 /// How long requests arrive, ns, where that is known before the run: on average, where it is drawn.
-fn length_ns(scenario: &Scenario) -> Option<u64> {
+pub fn length_ns(scenario: &Scenario) -> Option<u64> {
     let gap_ns = match &scenario.traffic {
         Traffic::Poisson { gap_ns } | Traffic::Constant { gap_ns } => Some(*gap_ns),
         Traffic::Renewal { gap } => gap.mean_ns().filter(|mean| mean.is_finite()),

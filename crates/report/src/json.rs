@@ -317,16 +317,32 @@ impl Serialize for Param<'_> {
 }
 
 /// Lines that a person can read and a `diff` can show: one per key of the document and of a scenario, one per node.
-#[derive(Default)]
-struct Lines {
+pub(crate) struct Lines {
     /// For each open bracket, whether its members are on lines of their own.
     open: Vec<bool>,
     empty: bool,
+    /// Members of objects with fewer brackets around them are on lines of their own.
+    objects: usize,
+    /// Those of arrays are with at most this number of brackets.
+    arrays: usize,
+    indent: &'static [u8],
+}
+
+impl Default for Lines {
+    fn default() -> Lines {
+        let (objects, arrays) = (Self::SCENARIO_DEPTH, Self::SCENARIO_DEPTH);
+        Lines { open: Vec::new(), empty: false, objects, arrays, indent: b" " }
+    }
 }
 
 impl Lines {
     /// The document and its scenarios have this many brackets around them.
     const SCENARIO_DEPTH: usize = 3;
+
+    /// For a document without scenarios: all is on lines of its own but numbers of an array.
+    pub fn indented() -> Lines {
+        Lines { objects: usize::MAX, arrays: 1, indent: b"  ", ..Lines::default() }
+    }
 
     fn begin(&mut self, lines: bool) {
         self.open.push(lines);
@@ -355,14 +371,14 @@ impl Lines {
 
     fn new_line<W: ?Sized + Write>(&self, out: &mut W) -> io::Result<()> {
         out.write_all(b"\n")?;
-        self.open.iter().try_for_each(|_| out.write_all(b" "))
+        self.open.iter().try_for_each(|_| out.write_all(self.indent))
     }
 }
 
 impl Formatter for Lines {
     fn begin_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
         // An array of numbers is on one line.
-        self.begin(self.open.len() <= Self::SCENARIO_DEPTH);
+        self.begin(self.open.len() <= self.arrays);
         out.write_all(b"[")
     }
 
@@ -381,7 +397,7 @@ impl Formatter for Lines {
     }
 
     fn begin_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
-        self.begin(self.open.len() < Self::SCENARIO_DEPTH);
+        self.begin(self.open.len() < self.objects);
         out.write_all(b"{")
     }
 

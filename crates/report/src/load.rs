@@ -1,15 +1,15 @@
 //! The results of a load run: the JSON of `docs/spec/language.md#load` (`weir.load/1`), a table, and each request as
 //! CSV.
 
-use crate::expected;
-use crate::json::Params;
+use crate::json::{Lines, Params};
 use crate::number::{self, count};
 use crate::table::{Side, Table};
-use crate::wrap;
+use crate::{expected, over_time, wrap};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 use weir_load::{Latency, Outcome, Verdict};
-use weir_sim::ExpectationResult;
+use weir_sim::{ExpectationResult, OverTime};
 use weir_stats::Histogram;
 
 pub(crate) fn json(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
@@ -47,8 +47,22 @@ pub(crate) fn json(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
             outcome.expectations.iter().map(|v| expectation(outcome, v)).collect::<Result<_, _>>()?;
         map.insert("expectations".to_owned(), Value::Array(judged));
     }
-    serde_json::to_writer_pretty(&mut *out, &document)?;
+    if let (Value::Object(map), Some(of)) = (&mut document, parts(outcome)) {
+        map.insert("over_time".to_owned(), serde_json::to_value(over_time::OneRun(&of))?);
+    }
+    let mut serializer = serde_json::Serializer::with_formatter(&mut *out, Lines::indented());
+    document.serialize(&mut serializer).map_err(io::Error::from)?;
     out.write_all(b"\n")
+}
+
+/// The run part by part, if that was wanted.
+pub(crate) fn parts(outcome: &Outcome) -> Option<OverTime> {
+    outcome.over_time.as_ref().map(|of| OverTime::of_one_run(of.every_ns, &of.parts))
+}
+
+/// Its worst part, in words.
+pub(crate) fn worst_part(of: &OverTime) -> Option<String> {
+    over_time::worst_of(of, "peaks")
 }
 
 /// An expectation as in the JSON of a simulation.
@@ -95,6 +109,9 @@ pub(crate) fn table(outcome: &Outcome, width: usize, out: &mut dyn Write) -> io:
     writeln!(out, "{} to {}", outcome.scenario, outcome.to)?;
     for line in lines(outcome) {
         writeln!(out, "  {line}")?;
+    }
+    if let Some(line) = parts(outcome).as_ref().and_then(worst_part) {
+        write!(out, "{}", wrap::indented(&wrap::wrapped_to(&line, width - 2)))?;
     }
     writeln!(out, "\n{}", latencies(outcome).text(width))?;
     expected::write_rows(expected::rows_of(&judged(outcome)), width, out)?;
@@ -170,4 +187,39 @@ pub(crate) fn rows(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{request},{intended},{sent},{ended},{latency},{status},{error},{selected}")?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(outcome: &Outcome) -> (String, Value) {
+        let mut out = Vec::new();
+        json(outcome, &mut out).expect("memory");
+        let text = String::from_utf8(out).expect("UTF-8");
+        let value = serde_json::from_str(&text).expect("JSON");
+        (text, value)
+    }
+
+    #[test]
+    fn without_parts_all_is_on_lines_of_its_own() {
+        let warnings = vec!["one".to_owned(), "two".to_owned()];
+        let (text, value) = written(&Outcome { warnings, ..Outcome::default() });
+        assert_eq!(text, serde_json::to_string_pretty(&value).expect("JSON") + "\n");
+        assert!(value.get("over_time").is_none());
+    }
+
+    #[test]
+    fn parts_are_as_clients_see_them_with_their_numbers_on_one_line() {
+        let parts = vec![Default::default(); 2];
+        let over_time = Some(weir_load::OverTime { every_ns: 500_000_000, parts });
+        let (text, value) = written(&Outcome { over_time, ..Outcome::default() });
+        let of = value["over_time"].as_object().expect("an object");
+        let keys: Vec<&str> = of.keys().map(String::as_str).collect();
+        let known = ["arrivals_per_s", "connections", "errors", "every_s", "in_flight", "latency_ms", "ok"];
+        assert_eq!(keys, [&known[..], &["opened_per_s", "peak", "responses_per_s"]].concat());
+        assert_eq!((&of["every_s"], &of["latency_ms"]["p999"]), (&json!(0.5), &json!([null, null])));
+        assert_eq!(of["peak"]["max"], json!({"value": null, "low": null, "high": null}));
+        assert!(text.contains("    \"arrivals_per_s\": [0.0, 0.0],\n"), "{text}");
+    }
 }

@@ -1,10 +1,10 @@
-//! A load run as one self-contained page: its figures, its latencies by percentile and as a histogram.
+//! A load run as one self-contained page: its figures, its parts, its latencies by percentile and as a histogram.
 
 use crate::chart::{Axis, Chart, LatencyCount, Series, histogram, nines};
-use crate::load::{judged, latencies, lines, success};
+use crate::load::{judged, latencies, lines, parts, success, worst_part};
 use crate::number::{count, plain};
 use crate::table::escaped;
-use crate::{expected, expected_page, page};
+use crate::{expected, expected_page, html, page};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use weir_load::{Latency, Outcome};
@@ -32,6 +32,9 @@ pub(crate) fn write(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(out, "<div class=\"wide\" tabindex=\"0\">\n{}</div>\n</section>", latencies(outcome).html())?;
     expected_page::write(expected::rows_of(&judged(outcome)), out)?;
+    if let Some(of) = parts(outcome) {
+        html::write_one_run(&of, worst_part(&of), out)?;
+    }
     curves(outcome, out)?;
     if let Some(figure) = histogram(&counts(outcome)) {
         page::section(

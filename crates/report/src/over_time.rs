@@ -88,9 +88,14 @@ pub(crate) fn seconds(of: &OverTime, part: usize) -> f64 {
     (part as u128 * u128::from(of.every_ns)) as f64 / 1e9
 }
 
-/// The worst part in words: the one with the greatest p99, or the highest quantile that is known of any.
+/// The worst part of a simulated scenario in words.
 pub(crate) fn worst(s: &ScenarioResult) -> Option<String> {
-    let of = s.over_time.as_ref()?;
+    worst_of(s.over_time.as_ref()?, "peaks of a replication")
+}
+
+/// The worst part in words: the one with the greatest p99, or the highest quantile that is known of any. `peaks`: what the
+/// greatest figures are called.
+pub(crate) fn worst_of(of: &OverTime, peaks: &str) -> Option<String> {
     // Where few requests arrive in a part, only the greatest latency is known.
     let order = [2, 1, 0, 4];
     let (figure, part) =
@@ -108,14 +113,14 @@ pub(crate) fn worst(s: &ScenarioResult) -> Option<String> {
     let ended: f64 = of.errors.iter().map(|(_, values)| values[part]).sum::<f64>() + of.ok[part];
     let ok = if ended > 0.0 { of.ok[part] / ended } else { 1.0 };
     let ok = number::percentage(&Estimate { value: Some(ok), low: None, high: None });
-    let peaks = FIGURES.iter().zip(&of.peak).filter(|(_, e)| e.value.is_some());
-    let peaks: Vec<String> =
-        peaks.map(|(name, e)| format!("{} {}", shown(name), number::with_interval(e))).collect();
+    let known = FIGURES.iter().zip(&of.peak).filter(|(_, e)| e.value.is_some());
+    let known: Vec<String> =
+        known.map(|(name, e)| format!("{} {}", shown(name), number::with_interval(e))).collect();
     Some(format!(
-        "worst part: {} to {} s: {first}{others}, {ok} succeeded; peaks of a replication: {}",
+        "worst part: {} to {} s: {first}{others}, {ok} succeeded; {peaks}: {}",
         number::plain(Some(from)),
         number::plain(Some(to)),
-        peaks.join(", ")
+        known.join(", ")
     ))
 }
 
@@ -138,19 +143,8 @@ pub(crate) struct Json<'a, P> {
 impl<P: Serialize> Serialize for Json<'_, P> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let of = self.of;
-        let errors: BTreeMap<&str, &Vec<f64>> =
-            of.errors.iter().map(|(kind, values)| (kind.name(), values)).collect();
-        let latencies: Vec<_> = FIGURES.into_iter().zip(&of.latency_ms).collect();
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("every_s", &(of.every_ns as f64 / 1e9))?;
-        map.serialize_entry("arrivals_per_s", &of.arrivals_per_s)?;
-        map.serialize_entry("responses_per_s", &of.responses_per_s)?;
-        map.serialize_entry("ok", &of.ok)?;
-        map.serialize_entry("errors", &errors)?;
-        map.serialize_entry("latency_ms", &Entries(&latencies))?;
-        map.serialize_entry("in_flight", &of.in_flight)?;
-        map.serialize_entry("connections", &of.connections)?;
-        map.serialize_entry("opened_per_s", &of.opened_per_s)?;
+        write_requests(of, &mut map)?;
         map.serialize_entry("watched", &of.watched.iter().map(WatchedRow).collect::<Vec<_>>())?;
         map.serialize_entry("others", &OthersRow(&of.others))?;
         map.serialize_entry("peak", &self.peaks)?;
@@ -158,6 +152,35 @@ impl<P: Serialize> Serialize for Json<'_, P> {
         map.serialize_entry("acts", &of.acts.iter().map(ActRow::new).collect::<Vec<_>>())?;
         map.end()
     }
+}
+
+/// A run that was measured once, as its clients see it: nothing of members, and peaks without intervals.
+pub(crate) struct OneRun<'a>(pub &'a OverTime);
+
+impl Serialize for OneRun<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let peaks: Vec<_> = FIGURES.into_iter().zip(self.0.peak.map(Interval::from)).collect();
+        let mut map = serializer.serialize_map(None)?;
+        write_requests(self.0, &mut map)?;
+        map.serialize_entry("peak", &Entries(&peaks))?;
+        map.end()
+    }
+}
+
+/// What there is to say of requests and connections.
+fn write_requests<M: SerializeMap>(of: &OverTime, map: &mut M) -> Result<(), M::Error> {
+    let errors: BTreeMap<&str, &Vec<f64>> =
+        of.errors.iter().map(|(kind, values)| (kind.name(), values)).collect();
+    let latencies: Vec<_> = FIGURES.into_iter().zip(&of.latency_ms).collect();
+    map.serialize_entry("every_s", &(of.every_ns as f64 / 1e9))?;
+    map.serialize_entry("arrivals_per_s", &of.arrivals_per_s)?;
+    map.serialize_entry("responses_per_s", &of.responses_per_s)?;
+    map.serialize_entry("ok", &of.ok)?;
+    map.serialize_entry("errors", &errors)?;
+    map.serialize_entry("latency_ms", &Entries(&latencies))?;
+    map.serialize_entry("in_flight", &of.in_flight)?;
+    map.serialize_entry("connections", &of.connections)?;
+    map.serialize_entry("opened_per_s", &of.opened_per_s)
 }
 
 /// Keys and values in their order.
@@ -212,10 +235,15 @@ struct Interval {
     high: Option<f64>,
 }
 
+impl From<Estimate> for Interval {
+    fn from(Estimate { value, low, high }: Estimate) -> Interval {
+        Interval { value, low, high }
+    }
+}
+
 impl RegainedRow<'_> {
     fn new(of: &Regained) -> RegainedRow<'_> {
-        let Estimate { value, low, high } = of.value;
-        RegainedRow { node: &of.node, value: Interval { value, low, high } }
+        RegainedRow { node: &of.node, value: of.value.into() }
     }
 }
 

@@ -256,6 +256,7 @@ fn make_load_options(
         requests: options.requests,
         duration_ns: None,
         speed: 1.0,
+        every_ns: None,
         connections: None,
         protocol: if is_h1 { Protocol::H1 } else { Protocol::H2 },
         insecure: true,

@@ -8,6 +8,8 @@ use clap::Args;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use weir_load::{CannotReach, Error, Options, Outcome, Protocol, Second};
+use weir_plan::duration::show_ns;
+use weir_plan::over_time::Unfit;
 use weir_plan::{Plan, Point, Scenario};
 
 /// `weir load`.
@@ -44,6 +46,9 @@ pub(crate) struct Load {
     /// Send this many times as fast
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = positive)]
     pub(crate) speed: f64,
+    /// Also give figures over time, in parts of 1s, 100ms
+    #[arg(long, value_name = "D", value_parser = weir_plan::duration::positive_duration_ns, long_help = EVERY)]
+    pub(crate) every: Option<u64>,
     /// At most this many connections at once [default: as many as requests need]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) connections: Option<u32>,
@@ -71,6 +76,15 @@ pub(crate) struct Load {
     pub(crate) verbosity: Verbosity,
 }
 
+/// Its long help, in lines of a narrow terminal.
+const EVERY: &str = "\
+Also give figures over time, in parts of 1s, 100ms
+
+10ms or more, and 10,000 parts at most. Without it the scenario's
+`every` holds. JSON has `over_time`, text a line `worst part`. A
+request counts in the part in which it was due, in the time of this
+run: not the file's, where --speed is given.";
+
 impl Load {
     /// The file with its parameters.
     pub(crate) fn file(&self) -> File {
@@ -93,6 +107,7 @@ pub(crate) fn run(args: &Load) -> Result<(), Failure> {
         requests: args.requests,
         duration_ns: args.duration,
         speed: args.speed,
+        every_ns: args.every.or(chosen.1.every_ns),
         connections: args.connections.map(|n| n as usize),
         protocol: if args.h2 { Protocol::H2 } else { Protocol::H1 },
         insecure: args.insecure,
@@ -138,6 +153,11 @@ fn failure(args: &Load, error: Error) -> Failure {
     match error {
         Error::Target(CannotReach::Url(why)) => Failure::Usage(why),
         Error::Scenario(why) => Failure::Usage(why.to_string()),
+        Error::Parts(Unfit { why, least_ns }) => {
+            let whose = if args.every.is_some() { "--every" } else { "the scenario's `every`" };
+            let least = show_ns(i128::from(least_ns));
+            Failure::Usage(format!("{whose} {why}; write `--every {least}` or more"))
+        }
         Error::Target(why) => Failure::Environment(why.to_string()),
         Error::System(e) => Failure::Environment(format!("cannot send: {}", crate::failure::reason(&e))),
         Error::Connect(why) => {

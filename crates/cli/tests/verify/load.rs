@@ -46,12 +46,14 @@ fn a_run_has_a_page() {
     let (file, html) = (scratch.file("main.star", source), scratch.path("load.html"));
     let served = Weir::new("listen(\"127.0.0.1:0\", respond(200), name = \"web\")\n");
     let to = format!("http://{}", served.addr("web"));
-    let result = json(&["load", &file, "--to", &to, "--output", "json", "--html", &html]);
+    let result = json(&["load", &file, "--to", &to, "--every", "50ms", "--output", "json", "--html", &html]);
     assert_eq!(result["requests"]["ok"], 200);
     let page = std::fs::read_to_string(&html).expect("it was written");
     assert!(
         page.contains("<h2>How long requests took</h2>")
             && page.contains("200 of 200 requests count; 100 % succeeded")
+            && page.contains("<h2>Over time, part by part</h2>")
+            && page.contains("<p>worst part: ")
     );
     run(&["load", &file, "--to", &to, "--html", &file]).fails(2, "would be overwritten");
 }
@@ -196,6 +198,8 @@ fn latency_counts_from_the_intended_instant() {
         &to,
         "--connections",
         "1",
+        "--every",
+        "100ms",
         "--output",
         "json",
         "--save",
@@ -208,6 +212,15 @@ fn latency_counts_from_the_intended_instant() {
     assert!(result["latency_ms"]["all"]["max"].as_f64().is_some_and(|ms| ms >= 600.0), "{result}");
     assert!(result["latency_ms"]["all"]["min"].as_f64().is_some_and(|ms| ms >= 20.0), "{result}");
     assert_eq!(result["connections"], 1);
+    let parts = &result["over_time"];
+    assert_eq!(numbers(&parts["arrivals_per_s"]), [190.0, 210.0], "{parts}");
+    // Ten answers fit into 200 ms, so of the rest it shows where it was due.
+    assert!(numbers(&parts["responses_per_s"]).iter().sum::<f64>() <= 100.0, "{parts}");
+    let most =
+        [&parts["latency_ms"]["max"][0], &parts["latency_ms"]["p50"][1], &parts["latency_ms"]["max"][1]];
+    assert!(most.iter().zip([280.0, 440.0, 600.0]).all(|(ms, least)| ms.as_f64() >= Some(least)), "{parts}");
+    assert!(parts["latency_ms"]["p50"][0].is_null(), "19 requests have no median: {parts}");
+    assert!(numbers(&parts["connections"]).iter().all(|n| (0.0..=1.0).contains(n)), "{parts}");
     assert!(result["warnings"].to_string().contains("waited for a free connection"), "{result}");
     let rows = std::fs::read_to_string(rows).expect("rows");
     assert_eq!(rows.lines().count(), 41);
@@ -218,6 +231,80 @@ fn latency_counts_from_the_intended_instant() {
     let hgrm = std::fs::read_to_string(hgrm).expect("a distribution");
     let total = hgrm.lines().find(|l| l.starts_with("#[Max")).expect("its end");
     assert!(total.trim_end_matches(']').ends_with("40") && hgrm.contains("1.000000000000"), "{hgrm}");
+}
+
+fn numbers(list: &Value) -> Vec<f64> {
+    let list = list.as_array().expect("a list");
+    list.iter().map(|number| number.as_f64().expect("a number")).collect()
+}
+
+/// The parts of a run have the arrivals of the simulated one, whatever the answers, and with a speed they come as much faster.
+#[test]
+fn a_run_part_by_part_has_the_arrivals_of_the_simulation() {
+    let scratch = Scratch::new("load-parts");
+    let source = "scenario(\"s\", server(), traffic.constant(every = 5*ms), duration = 500*ms, window = \"all\", every = 100*ms)\n";
+    let file = scratch.file("parts.star", source);
+    let simulated = json(&["sim", &file, "--replications", "1", "--output", "json"]);
+    let due = numbers(&simulated["scenarios"][0]["over_time"]["arrivals_per_s"]);
+    assert_eq!(due, [190.0, 200.0, 200.0, 200.0, 210.0]);
+    let weir = Weir::before("respond(200)");
+    let to = format!("http://{}", weir.addr("web"));
+    for (more, every_s, factor, parts) in [
+        (&[][..], 0.1, 1.0, 5),
+        (&["--every", "250ms"], 0.25, 1.0, 2),
+        (&["--every", "50ms", "--speed", "2"], 0.05, 2.0, 5),
+        (&["--every", "1s", "--h2"], 1.0, 1.0, 1),
+    ] {
+        let result = json(&[&["load", &file, "--to", &to, "--output", "json"], more].concat());
+        let of = &result["over_time"];
+        assert_eq!((of["every_s"].as_f64(), result["requests"]["ok"].as_u64()), (Some(every_s), Some(100)));
+        let (arrivals, ok) = (numbers(&of["arrivals_per_s"]), numbers(&of["ok"]));
+        assert_eq!((arrivals.len(), &ok), (parts, &arrivals), "{more:?}: {of}");
+        let length_s = 0.5 / factor / parts as f64;
+        assert_eq!((ok.iter().sum::<f64>() * length_s).round(), 100.0, "{more:?}: {of}");
+        if parts == due.len() {
+            assert!(arrivals.iter().zip(&due).all(|(a, b)| (a - b * factor).abs() < 1e-6), "{more:?}: {of}");
+        }
+        assert_eq!((of["errors"].as_object().map(|of| of.len()), of.get("watched")), (Some(0), None));
+        let greatest = numbers(&of["latency_ms"]["max"]).into_iter().fold(0.0, f64::max);
+        assert_eq!(of["peak"]["max"]["value"].as_f64(), Some(greatest));
+        assert_eq!(result["latency_ms"]["all"]["max"].as_f64(), Some(greatest), "{result}");
+        let opened = numbers(&of["opened_per_s"]).into_iter().sum::<f64>() * length_s;
+        assert!(opened.round() <= result["connections"].as_f64().expect("a number"), "{result}");
+    }
+    let ran = weir_text(&["load", &file, "--to", &to]);
+    assert!(ran.contains("\n  worst part: "), "{ran}");
+}
+
+/// What a command prints, also where a busy machine makes the run void.
+fn weir_text(args: &[&str]) -> String {
+    let ran = weir().args(args).output().expect("it starts");
+    String::from_utf8_lossy(&ran.stdout).into_owned()
+}
+
+#[test]
+fn parts_that_are_too_short_or_too_many_are_refused() {
+    let scratch = Scratch::new("load-too-many");
+    let source =
+        "scenario(\"s\", server(), traffic.constant(every = 1*ms), duration = 100*s, every = 10*ms)\n";
+    let file = scratch.file("parts.star", source);
+    let weir = Weir::before("respond(200)");
+    let to = format!("http://{}", weir.addr("web"));
+    for (more, says) in [
+        (&["--every", "1ms"][..], "--every must be 10ms or more, not 1ms; write `--every 10ms` or more"),
+        (&["--every", "1ms", "--duration", "200s"], "write `--every 20ms` or more"),
+        (
+            &["--every", "10ms", "--duration", "200s"],
+            "--every divides the run into 20000 parts, and there may be 10000",
+        ),
+        (&["--every", "20ms", "--duration", "200s", "--speed", "0.5"], "write `--every 40ms` or more"),
+        (&["--every", "10ms", "--requests", "200000", "--speed", "0.1"], "write `--every 100ms` or more"),
+        (&["--duration", "200s"], "the scenario's `every` divides the run into 20000 parts"),
+        (&["--every", "10"], "it has no unit"),
+        (&["--every", "0s"], "above 0"),
+    ] {
+        run(&[&["load", &file, "--to", &to], more].concat()).fails(2, says);
+    }
 }
 
 /// Each user of a closed loop has one request on its way at most.

@@ -62,10 +62,12 @@ pub(crate) fn send(g: &Rc<Generator>, mut job: Job) {
 async fn connection(g: Rc<Generator>, job: Job) {
     match g.connect(&job).await {
         Err(kind) => g.end(&job, &Err(kind)),
-        Ok(socket) => {
+        Ok((socket, open)) => {
             let exchange = RefCell::new(Exchange::new(Wire::new(socket, g.core.buffers.clone())));
             let conn = Rc::new(Conn { exchange, job: RefCell::default(), reader: RefCell::default() });
-            if let Some(mut job) = conn.carry_all(&g, job).await {
+            let unanswered = conn.carry_all(&g, job).await;
+            drop(open);
+            if let Some(mut job) = unanswered {
                 g.tally.borrow_mut().again += 1;
                 job.again += 1;
                 g.standing.set(g.standing.get() - 1);

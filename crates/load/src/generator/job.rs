@@ -33,5 +33,12 @@ pub(crate) struct Job {
     pub again: u32,
 }
 
+/// A request that is due then.
+#[cfg(test)]
+pub(crate) fn request_due(intended_ns: u64) -> Job {
+    let request = Request { ordinal: 0, way: weir_stats::Key::new(1), kind: 0, sender: None };
+    Job { lane: 0, request, intended_ns, sent_ns: None, lag_ns: None, selected: true, user: None, again: 0 }
+}
+
 /// How a request ended: the status of its answer, or why there is none.
 pub(crate) type Ending = Result<u16, Kind>;

@@ -5,6 +5,7 @@ mod h1;
 mod h2;
 pub(crate) mod job;
 pub(crate) mod open;
+pub(crate) mod parts;
 mod sender;
 pub(crate) mod tally;
 
@@ -15,6 +16,7 @@ use crate::shape::{Shape, VariableFields};
 use crate::target::Target;
 use job::{Arrival, Ending, Job};
 use open::Open;
+use parts::Parts;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fmt;
@@ -76,6 +78,23 @@ pub(crate) struct Generator {
     /// The rest of open traffic, and the time of its next request, ns after the run's start (`u64::MAX`: none).
     pub open: RefCell<Option<Open>>,
     pub due_ns: Cell<u64>,
+}
+
+/// A connection that was made; dropping it is its end.
+pub(crate) struct OpenConnection(Rc<Generator>);
+
+impl OpenConnection {
+    fn new(g: &Rc<Generator>) -> OpenConnection {
+        g.connections.set(g.connections.get() + 1);
+        g.count_connection(Parts::open);
+        OpenConnection(g.clone())
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.count_connection(Parts::close);
+    }
 }
 
 /// Why no connection to the target can be made, in words.
@@ -196,8 +215,15 @@ impl Generator {
         }
     }
 
+    /// Counts a change of the number of connections, in a run with results over time.
+    fn count_connection(&self, change: fn(&mut Parts, u64)) {
+        if let Some(parts) = &mut self.tally.borrow_mut().parts {
+            change(parts, self.now());
+        }
+    }
+
     /// A connection, before the request that it is made for is given up.
-    pub async fn connect(&self, job: &Job) -> Result<Socket, Kind> {
+    pub async fn connect(self: &Rc<Self>, job: &Job) -> Result<(Socket, OpenConnection), Kind> {
         let mut limit = Some(self.limit(job));
         let mut dialling = pin!(self.dial(job.lane));
         let made = poll_fn(|cx| match dialling.as_mut().poll(cx) {
@@ -207,10 +233,7 @@ impl Generator {
         })
         .await;
         match made {
-            Some(Ok(socket)) => {
-                self.connections.set(self.connections.get() + 1);
-                Ok(socket)
-            }
+            Some(Ok(socket)) => Ok((socket, OpenConnection::new(self))),
             Some(Err(why)) => {
                 self.tally.borrow_mut().no_connection.get_or_insert(why.0);
                 Err(Kind::ConnectFailed)

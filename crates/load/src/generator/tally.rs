@@ -1,6 +1,7 @@
 //! Counts of a running load.
 
 use super::job::{Ending, Job};
+use super::parts::Parts;
 use crate::outcome::{Lag, Requests, Row};
 use weir_policy::Kind;
 use weir_stats::Histogram;
@@ -28,6 +29,8 @@ pub(crate) struct Tally {
     pub ok: Histogram,
     lag: Histogram,
     arrivals: Option<Arrivals>,
+    /// The parts of a run with results over time.
+    pub parts: Option<Parts>,
     pub rows: Option<Vec<Row>>,
     /// Requests that were sent again since their connection was closed when they arrived.
     pub again: u64,
@@ -61,14 +64,17 @@ struct LastSecond {
 
 impl Tally {
     /// Empty; `rows`: whether each request is kept.
-    pub fn new(rows: bool) -> Tally {
-        Tally { rows: rows.then(Vec::new), ..Tally::default() }
+    pub fn new(rows: bool, parts: Option<Parts>) -> Tally {
+        Tally { rows: rows.then(Vec::new), parts, ..Tally::default() }
     }
 
     /// Counts an arrival.
     pub fn arrives(&mut self, job: &Job) {
         self.requests.total += 1;
         self.since.sent += 1;
+        if let Some(parts) = &mut self.parts {
+            parts.arrive(job.intended_ns);
+        }
         if job.selected {
             let now = job.intended_ns;
             let before = self.arrivals.unwrap_or(Arrivals { number: 0, first_ns: now, last_ns: now });
@@ -89,6 +95,9 @@ impl Tally {
         }
         self.since.failed += u64::from(error.is_some());
         self.since.latencies.record(latency);
+        if let Some(parts) = &mut self.parts {
+            parts.end(job, latency, error);
+        }
         if job.selected {
             self.requests.selected += 1;
             self.all.record(latency);
@@ -190,18 +199,18 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_stats::Key;
+    use crate::generator::job::request_due;
     use weir_workload::Request;
 
     fn job(ordinal: u64, intended_ns: u64, selected: bool) -> Job {
-        let request = Request { ordinal, way: Key::new(1), kind: 0, sender: None };
-        Job { lane: 0, request, intended_ns, sent_ns: None, lag_ns: None, selected, user: None, again: 0 }
+        let job = request_due(intended_ns);
+        Job { request: Request { ordinal, ..job.request }, selected, ..job }
     }
 
     /// A run may be interrupted before any of its requests has ended.
     #[test]
     fn the_rate_is_of_arrivals_not_of_ends() {
-        let mut tally = Tally::new(false);
+        let mut tally = Tally::new(false, None);
         assert_eq!(tally.rate_per_s(), None);
         tally.arrives(&job(0, 0, false));
         tally.arrives(&job(1, 1_000_000_000, true));
@@ -216,7 +225,7 @@ mod tests {
     /// An https server takes plain http for a bad request: that is an answer, and hardly what the user meant.
     #[test]
     fn many_answers_of_4xx_are_told() {
-        let mut tally = Tally::new(false);
+        let mut tally = Tally::new(false, None);
         for n in 0..10 {
             tally.arrives(&job(n, 0, true));
             tally.ends(&job(n, 0, true), &Ok(if n < 5 { 200 } else { 400 }), 5);
@@ -232,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_second_is_told_once() {
-        let mut tally = Tally::new(false);
+        let mut tally = Tally::new(false, None);
         for n in 0..30 {
             tally.arrives(&job(n, 0, true));
             tally.ends(&job(n, 0, true), &Err(Kind::Reset), 5);

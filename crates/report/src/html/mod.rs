@@ -23,6 +23,7 @@ use crate::graph::pictures;
 use crate::saved::SavedResult;
 use crate::{comparison, connections, entry, expected, expected_page, page, sites, text, unknown, wrap};
 use contest::Contest;
+pub(crate) use parts::write_one_run;
 use places::Places;
 use shown::{Selection, needs_attention};
 use std::io::{self, Write};

@@ -21,6 +21,8 @@ const SIGNED: usize = 12;
 const FOLDED: usize = 24;
 const OPEN: usize = 3;
 
+const NOTE_OF_ONE_RUN: &str = "All requests, in parts of the run. Latencies, successes and failures are those of requests \
+    that were due in a part; a quantile needs ten requests beyond it.";
 const NOTE: &str = "All requests of all replications, in parts of the run. Latencies, successes and failures are those of requests \
     that arrived in a part; a quantile is of all replications together, and needs ten requests beyond it.";
 
@@ -40,7 +42,7 @@ pub(super) fn write(results: &Results, shown: &Selection, out: &mut dyn Write) -
     page::section("Over time, part by part", NOTE, out)?;
     let end_s = told.iter().map(|told| end_s(told.of)).fold(0.0, f64::max);
     if let [one] = &told[..] {
-        own_charts(results, one, end_s, out)?;
+        own_charts(one.of, worst(&results.scenarios[one.number]), end_s, out)?;
         return writeln!(out, "</section>");
     }
     side_by_side(&told, shown, end_s, out)?;
@@ -50,7 +52,7 @@ pub(super) fn write(results: &Results, shown: &Selection, out: &mut dyn Write) -
         open += usize::from(is_open);
         let (open, label) = (if is_open { " open" } else { "" }, escaped(&shown.labels[one.number]));
         writeln!(out, "<details{open}><summary>{label}, part by part</summary>")?;
-        own_charts(results, one, end_s, out)?;
+        own_charts(one.of, worst(&results.scenarios[one.number]), end_s, out)?;
         writeln!(out, "</details>")?;
     }
     if told.len() > FOLDED {
@@ -130,15 +132,16 @@ fn in_words(figure: &str) -> String {
     }
 }
 
+/// The section of a run that was measured once. `worst`: its worst part in words.
+pub(crate) fn write_one_run(of: &OverTime, worst: Option<String>, out: &mut dyn Write) -> io::Result<()> {
+    page::section("Over time, part by part", NOTE_OF_ONE_RUN, out)?;
+    own_charts(of, worst, end_s(of), out)?;
+    writeln!(out, "</section>")
+}
+
 /// All charts of one scenario.
-fn own_charts(
-    results: &Results,
-    told: &ScenarioParts<'_>,
-    end_s: f64,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let of = told.of;
-    if let Some(line) = worst(&results.scenarios[told.number]) {
+fn own_charts(of: &OverTime, worst: Option<String>, end_s: f64, out: &mut dyn Write) -> io::Result<()> {
+    if let Some(line) = worst {
         writeln!(out, "<p>{}</p>", escaped(&line))?;
     }
     let shades = shades(of, &Axis::until(end_s));

@@ -240,3 +240,26 @@ impl RunParts {
 fn per_s(count: u64, ns: u64) -> f64 {
     if ns > 0 { count as f64 / (ns as f64 / 1e9) } else { 0.0 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_workload::parts::Slices;
+
+    #[test]
+    fn the_peaks_of_one_run_are_the_greatest_of_its_parts() {
+        const MS: u64 = 1_000_000;
+        let mut slices = Slices::new_live(1_000 * MS);
+        for n in 0..2_000 {
+            slices.end(n * MS, Some(if n < 1_000 { 30 * MS } else { 10 * MS }), None);
+        }
+        let of = OverTime::of_one_run(1_000 * MS, &slices.finish(2_000 * MS));
+        assert_eq!((of.arrivals_per_s, of.ok, of.errors), (vec![1e3; 2], vec![1e3; 2], Vec::new()));
+        let [p50, _, p99, p999, max] = of.latency_ms;
+        assert_eq!([p50, p99, max], [(); 3].map(|()| vec![Some(30.0), Some(10.0)]));
+        assert_eq!(p999, [None, None], "of 1,000 requests one lies beyond");
+        assert_eq!(of.peak.map(|e| e.value), [Some(30.0), Some(30.0), Some(30.0), None, Some(30.0)]);
+        assert!(of.peak.iter().all(|e| e.low.is_none() && e.high.is_none()));
+        assert_eq!((of.connections, of.opened_per_s), (Some(vec![0.0; 2]), Some(vec![0.0; 2])));
+    }
+}

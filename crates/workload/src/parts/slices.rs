@@ -15,8 +15,12 @@ use weir_policy::{Kind, Outcome};
 const KINDS: usize = Kind::ALL.len();
 /// The quantiles of a slice.
 pub const QUANTILES: [f64; 4] = [0.5, 0.95, 0.99, 0.999];
-/// How many latencies are kept before they are sorted into their slices.
+/// How many latencies are kept before they are sorted into their slices: in a simulation, and in a run in real time, whose
+/// next request waits for that.
 const FRESH: usize = 1 << 18;
+const FRESH_LIVE: usize = 1 << 12;
+/// The room at first for answers of a slice that may come after the end of arrivals.
+const LATE: usize = 64;
 
 /// The slices of a replication that goes on.
 #[derive(Clone, Debug)]
@@ -25,6 +29,8 @@ pub struct Slices {
     all: Vec<Slice>,
     /// Latencies that are not yet in their slices: the number of one, and the class.
     fresh: Vec<u32>,
+    /// How many of them there may be.
+    most_fresh: usize,
     room: Vec<u8>,
     /// By number of a slice that may be the last one, how long after its beginning requests were answered: some of them after
     /// the end of arrivals, and then in no slice.
@@ -149,12 +155,18 @@ impl SliceSums {
 }
 
 impl Slices {
+    /// None yet, each of that length, of a run in real time: what they add to a request takes microseconds at most.
+    pub fn new_live(every_ns: u64) -> Slices {
+        Slices { most_fresh: FRESH_LIVE, ..Slices::new(every_ns) }
+    }
+
     /// None yet, each of that length.
     pub fn new(every_ns: u64) -> Slices {
         Slices {
             every_ns: every_ns.max(1),
             all: Vec::new(),
             fresh: Vec::new(),
+            most_fresh: FRESH,
             room: Vec::new(),
             late: BTreeMap::new(),
             last_arrival_ns: 0,
@@ -188,15 +200,27 @@ impl Slices {
         }
         (sums.least_ns, sums.most_ns) = (sums.least_ns.min(latency), sums.most_ns.max(latency));
         self.fresh.push((number as u32) << BITS | class_of(latency));
-        if self.fresh.len() >= FRESH {
+        if self.fresh.len() >= self.most_fresh {
             self.sort_fresh();
         }
         let ended_ns = arrived_ns.saturating_add(latency);
         if let Some(number) = self.number_at(ended_ns) {
             self.all[number].sums.responses += 1;
             self.all[number].ended_ns += u128::from(ended_ns % self.every_ns);
-            self.late.entry(number).or_default().push(ended_ns % self.every_ns);
+            self.keep_late(number, ended_ns % self.every_ns);
         }
+    }
+
+    /// Remembers how long after the beginning of a slice a request was answered, while that may be after the last arrival.
+    fn keep_late(&mut self, number: usize, within_ns: u64) {
+        let (from_ns, last_ns) = (number as u64 * self.every_ns, self.last_arrival_ns);
+        let late = self.late.entry(number).or_default();
+        if late.len() == late.capacity() {
+            // Arrivals have gone on since, so for most it is known.
+            late.retain(|ns| from_ns + ns >= last_ns);
+            late.reserve(late.len().max(LATE));
+        }
+        late.push(within_ns);
     }
 
     /// The number of the slice of an instant; there is one more than there may be, for the last instant of a run.
@@ -369,6 +393,34 @@ mod tests {
         let all = counted(&[(500 * MS, None, None)], Some(3 * S));
         assert_eq!(all.iter().map(SliceSums::in_flight).collect::<Vec<_>>(), [0.5, 1.0, 1.0]);
         assert_eq!((all[0].errors[Kind::Lost as usize], all[0].latency_ms()), (1, [None; 5]));
+    }
+
+    /// However many requests a part has.
+    #[test]
+    fn only_answers_that_may_be_late_are_kept() {
+        let mut slices = Slices::new(1_000 * S);
+        for n in 0..100_000 {
+            slices.end(n * MS, Some(10 * MS), None);
+            assert!(slices.late.values().all(|late| late.capacity() <= 4 * LATE));
+        }
+        let end_ns = slices.last_arrival_ns();
+        let [only] = &slices.finish(end_ns)[..] else { panic!("one part") };
+        assert_eq!((only.arrivals, only.responses), (100_000, 99_990));
+    }
+
+    #[test]
+    fn a_run_in_real_time_has_the_same_sums() {
+        let draw = |n: u64, use_of: u64| Key::new(7).with(use_of).nth(n);
+        let (mut live, mut simulated) = (Slices::new_live(S), Slices::new(S));
+        for n in 0..3 * FRESH_LIVE as u64 {
+            let (at, latency) = (n * MS, draw(n, 1).below(1 << (20 + n % 13)));
+            let outcome = (draw(n, 2).below(5) == 0).then_some(Kind::Timeout);
+            live.end(at, Some(latency), outcome);
+            simulated.end(at, Some(latency), outcome);
+            assert!(live.fresh.len() < FRESH_LIVE);
+        }
+        let end_ns = live.last_arrival_ns();
+        assert_eq!(format!("{:?}", live.finish(end_ns)), format!("{:?}", simulated.finish(end_ns)));
     }
 
     #[test]

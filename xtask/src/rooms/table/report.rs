@@ -64,11 +64,10 @@ pub(super) const REPORT: Layout = Layout {
             &["number", "entry", "table", "column", "unknown", "wrap"],
         ),
         room("expected_page", "the same as a section of a page", &["expected", "page", "table"]),
-        room("load", "what a load run found out", &["number", "table", "json", "wrap", "expected"]),
         room(
-            "load_page",
-            "A load run as one self-contained page",
-            &["number", "table", "chart", "page", "load", "expected", "expected_page"],
+            "load",
+            "what a load run found out",
+            &["number", "table", "json", "wrap", "expected", "over_time"],
         ),
         room(
             "text",
@@ -111,6 +110,11 @@ pub(super) const REPORT: Layout = Layout {
                 "saved",
                 "compare",
             ],
+        ),
+        room(
+            "load_page",
+            "A load run as one self-contained page",
+            &["number", "table", "chart", "page", "load", "expected", "expected_page", "html"],
         ),
         room(
             "lib",

@@ -2,8 +2,8 @@
 
 mod conn;
 
-use super::Generator;
 use super::job::Job;
+use super::{Generator, OpenConnection};
 use crate::shape::Shape;
 use conn::Conn;
 use std::cell::{Cell, RefCell};
@@ -88,7 +88,7 @@ async fn connection(g: Rc<Generator>, job: Job) {
     g.lanes[lane].h2.making.set(0);
     match made {
         Err(failure) => fail(&g, job, failure),
-        Ok((conn, mut turn)) => {
+        Ok((conn, mut turn, open)) => {
             g.lanes[lane].h2.standing.borrow_mut().push(conn.clone());
             begin(&g, conn.clone(), job, false);
             while conn.has_room() {
@@ -96,6 +96,7 @@ async fn connection(g: Rc<Generator>, job: Job) {
                 begin(&g, conn.clone(), next, false);
             }
             poll_fn(|cx| conn.poll(cx, &mut turn)).await;
+            drop(open);
             // The requests that it carried fail by themselves.
             g.core.runtime.next_turn().await;
             g.lanes[lane].h2.standing.borrow_mut().retain(|other| !Rc::ptr_eq(other, &conn));
@@ -105,8 +106,8 @@ async fn connection(g: Rc<Generator>, job: Job) {
 }
 
 /// A connection whose server has announced how many requests it accepts at once.
-async fn open(g: &Generator, job: &Job) -> Result<(Rc<Conn>, AfterOthers), Failure> {
-    let socket = g.connect(job).await.map_err(Failure::With)?;
+async fn open(g: &Rc<Generator>, job: &Job) -> Result<(Rc<Conn>, AfterOthers, OpenConnection), Failure> {
+    let (socket, open) = g.connect(job).await.map_err(Failure::With)?;
     let mut limit = Some(g.limit(job));
     let wire = Wire::new(socket, g.core.buffers.clone());
     let conn = Conn::new(&g.core, wire, g.tls.is_some());
@@ -120,7 +121,7 @@ async fn open(g: &Generator, job: &Job) -> Result<(Rc<Conn>, AfterOthers), Failu
         Poll::Pending => Poll::Pending,
     })
     .await?;
-    Ok((conn, turn))
+    Ok((conn, turn, open))
 }
 
 fn refused(g: &Generator) -> Failure {
