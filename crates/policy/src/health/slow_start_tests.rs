@@ -1,6 +1,7 @@
 //! Ramps against the formulas of the proxies that they follow, and against what HAProxy 2.6 was seen to do.
 
 use super::*;
+use weir_stats::math::pow;
 
 const S: u64 = 1_000_000_000;
 const MS: u64 = 1_000_000;
@@ -152,7 +153,7 @@ fn envoy_begins_with_the_share_of_its_first_second() {
             // A step may come a nanosecond late.
             let elapsed_ns = ms * MS + 1;
             let elapsed = (elapsed_ns as f64 / 1e9).max(1.0) / window as f64;
-            let want = elapsed.min(1.0).powf(1.0 / aggression).max(min_weight);
+            let want = pow(elapsed.min(1.0), 1.0 / aggression).max(min_weight);
             let (share, room) = run_until(&config, elapsed_ns);
             let below = want - share;
             assert!((-1e-9..0.001).contains(&below) && room == 1.0, "{share}, not {want}, at {ms} ms");
