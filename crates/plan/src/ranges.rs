@@ -3,7 +3,7 @@
 use crate::address::{self, Address};
 use crate::duration::show_ns;
 use crate::http::{InvalidWord, short};
-use crate::{Clock, Faulty};
+use crate::{Clock, Faulty, TargetState};
 use weir_policy::Kind;
 use weir_policy::config::Balance;
 use weir_policy::roster::GREATEST_WEIGHT;
@@ -70,6 +70,18 @@ pub fn wrong_weight(weight: f64) -> Option<String> {
     let (least, most) = WEIGHTS;
     let is_right = weight == 0.0 || (least..=most).contains(&weight);
     (!is_right).then(|| format!("must be 0, or from {least} to {most}, not {weight}"))
+}
+
+/// Why an operator cannot say this of a target: what is meant cannot be meant together.
+pub fn wrong_setting(state: Option<TargetState>, weight: Option<f64>, lasts: bool) -> Option<&'static str> {
+    match (state, weight) {
+        (None, None) => Some("it sets neither `state` nor `weight`"),
+        (Some(TargetState::Up), Some(0.0)) => Some("`state=\"up\"` with `weight=0`, which gets no requests"),
+        (Some(TargetState::File), None) if lasts => {
+            Some("`lasts` with `state=\"file\"`, which takes back what was said before")
+        }
+        _ => None,
+    }
 }
 
 /// What is wrong with the weights of a balancer's targets together, if anything is.

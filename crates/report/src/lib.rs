@@ -26,6 +26,7 @@ mod over_time;
 mod page;
 mod parquet;
 mod saved;
+mod scheduled;
 mod sites;
 mod table;
 mod text;

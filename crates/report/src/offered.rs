@@ -1,8 +1,8 @@
 //! The load that a plan offers to its queues, before anything is run: the answer of `weir check`.
 
-use crate::entry;
 use crate::number::count;
 use crate::table::{Side, Table};
+use crate::{entry, scheduled};
 use std::io::{self, Write};
 use weir_plan::{Effort, SiteLoad, effort, offered_load};
 use weir_plan::{Plan, Point, Value};
@@ -43,6 +43,7 @@ pub(crate) fn write(plan: &Plan, width: usize, out: &mut dyn Write) -> io::Resul
     } else {
         writeln!(out, "\nno offered load: no queue whose arrivals and means are known\n")?;
     }
+    scheduled::write(plan, width, out)?;
     for sentence in efforts(plan, &swept) {
         writeln!(out, "{sentence}\n")?;
     }

@@ -1,6 +1,6 @@
 //! The command line itself: help, wrong usage, what is not built yet. No topology is evaluated here.
 
-use crate::shared::common::{Scratch, frozen, run, weir};
+use crate::shared::common::{Scratch, frozen, run, run_with_input, weir};
 
 #[test]
 fn help_is_frozen_and_the_short_one_fits_a_screen() {
@@ -185,4 +185,43 @@ fn help_finds_users_words() {
         let ran = run(&["help", word]);
         assert!(ran.succeeds().contains(says), "{word}");
     }
+}
+
+/// `weir check` shows what changes do at known instants, once for all scenarios in which it is the same; a batch that waits for the
+/// one before has none.
+#[test]
+fn changes_at_known_instants_are_shown() {
+    let source = r#"
+apps = fleet(4, lambda: queue(server("app", model = 1*ms)), name = "apps", life = life(boot = 5*s))
+one = server("one", model = 1*ms)
+acts = [change.rolling(apps, at = 20*s, batch = 2, every = 10*s), change.down(apps, at = 30*s, lasts = 500*ms, k = 1),
+        change.set([one, apps], at = 45*s, state = "drain", lasts = 5*s)]
+waits = [change.rolling(apps, at = 20*s, first = "in_place", wait = "running"), change.unlist(apps, at = 60*s, lasts = 1*s, share = 0.5)]
+users = traffic.poisson(rate = 100)
+scenario("a", lb.random([one, apps]), users, duration = 100*s, window = "all", events = acts)
+scenario("b", lb.p2c([one, apps]), users, duration = 100*s, window = "all", events = acts)
+scenario("c", lb.random(apps), users, duration = 200*s, window = "all", events = waits)
+"#;
+    let ran = run_with_input(&["check", "-"], source);
+    let said = ran.succeeds();
+    let lines: Vec<String> = said
+        .lines()
+        .skip_while(|line| !line.starts_with("changes at"))
+        .skip(2)
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .take_while(|line| !line.is_empty())
+        .collect();
+    let wanted = [
+        "scenario at what",
+        "a and 1 more 20s 2 of apps replaced",
+        "30s 2 of apps replaced",
+        "30s 1 of apps down (crash)",
+        "30.5s 1 of apps up again",
+        "45s one, apps set to drain",
+        "50s one, apps as before",
+        "c 20s 1 of apps replaced in place",
+        "60s 50 % of apps unlisted",
+        "61s apps listed again",
+    ];
+    assert_eq!(lines, wanted, "{said}");
 }

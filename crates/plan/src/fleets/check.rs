@@ -1,7 +1,7 @@
 //! What must hold of fleets before their members can be made.
 
 use super::{schedule, templates};
-use crate::ranges::{MOST_NODES, wrong_weight};
+use crate::ranges::{MOST_NODES, wrong_setting, wrong_weight};
 use crate::reach::Reach;
 use crate::{Change, ChangeKind, Edge, Mode, NodeId, Point, Rollout, Scenario, Spec};
 
@@ -180,8 +180,10 @@ fn range(what: ChangeKind) -> Option<String> {
         }
         ChangeKind::Down { k: Some(0), .. } => Some("`k` must be at least 1".to_owned()),
         ChangeKind::Down { lasts_ns: Some(0), .. } => Some("`lasts` must be longer than 0".to_owned()),
-        ChangeKind::Set { state: None, weight: None, .. } => {
-            Some("it sets neither `state` nor `weight`".to_owned())
+        ChangeKind::Set { state, weight, lasts_ns, .. }
+            if let Some(why) = wrong_setting(state, weight, lasts_ns.is_some()) =>
+        {
+            Some(why.to_owned())
         }
         ChangeKind::Set { k: Some(0), .. } => Some("`k` must be at least 1".to_owned()),
         ChangeKind::Set { lasts_ns: Some(0), .. } => Some("`lasts` must be longer than 0".to_owned()),

@@ -113,7 +113,7 @@ impl Building {
         let fleets = self.point.fleets.as_mut().and_then(Arc::get_mut);
         fleets
             .into_iter()
-            .for_each(|fleets| fleets.set.push(DrivenNodes { change: Some(number), nodes: nodes.clone() }));
+            .for_each(|fleets| fleets.add_set(DrivenNodes { change: Some(number), nodes: nodes.clone() }));
     }
 
     /// Adds a node before each of these.

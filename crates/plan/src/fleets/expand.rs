@@ -337,6 +337,7 @@ impl Copier<'_> {
             newcomers,
             grown,
             set: Vec::new(),
+            set_nodes: Vec::new(),
             driven: Vec::new(),
         };
         Point {

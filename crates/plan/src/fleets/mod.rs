@@ -2,6 +2,7 @@
 //! them: the members of the start stand where those of a `pool` would, so that a fleet that nothing changes is that
 //! pool. A simulation with changes gets a point that also has every member that ever joins ([`Point::grown`]).
 
+mod acts;
 pub mod check;
 mod driven;
 mod expand;
@@ -9,6 +10,7 @@ mod members;
 mod schedule;
 mod timetable;
 
+pub use acts::{FixedAct, fixed_acts};
 pub use members::{MemberPlaces, with_members, with_one_member};
 pub use schedule::{Departure, Schedule, Step, StepKind, schedule};
 pub use timetable::{Sight, TargetMove, Timetable};

@@ -60,7 +60,7 @@ pub enum StepKind {
     Repair,
     /// The operator says something of targets.
     Set,
-    /// It is taken back.
+    /// What it said is taken back.
     Reset,
     /// The registry forgets a share of the members.
     Unlist {
@@ -189,16 +189,8 @@ impl Planner<'_> {
     /// Takes a step of a change; returns when its next one is.
     fn step(&mut self, of: &Change, moment: Moment) -> Result<Option<u64>, String> {
         let Moment { at_ns, change, part } = moment;
-        if let ChangeKind::Down { lasts_ns, k, .. } | ChangeKind::Set { lasts_ns, k, .. } = of.what {
-            self.count(of, k.filter(|_| part == 0))?;
-            let what = match (of.what, part) {
-                (ChangeKind::Down { .. }, 0) => StepKind::Down,
-                (ChangeKind::Down { .. }, _) => StepKind::Repair,
-                (_, 0) => StepKind::Set,
-                _ => StepKind::Reset,
-            };
-            self.steps.push(Step { at_ns, change, part, what });
-            return Ok(lasts_ns.filter(|_| part == 0).map(|lasts_ns| at_ns.saturating_add(lasts_ns)));
+        if let ChangeKind::Down { .. } | ChangeKind::Set { .. } = of.what {
+            return self.touch(of, moment);
         }
         let Some(&(fleet, _)) = self.fleets.get(&of.fleet) else {
             return Err("it names no fleet".to_owned());
@@ -227,10 +219,23 @@ impl Planner<'_> {
                 };
                 (what, goes_on.then(|| at_ns.saturating_add(every_ns)))
             }
-            ChangeKind::Down { .. } | ChangeKind::Set { .. } => (StepKind::Down, None),
+            ChangeKind::Down { .. } | ChangeKind::Set { .. } => return Ok(None),
         };
         self.steps.push(Step { at_ns, change, part, what });
         Ok(next_ns)
+    }
+
+    /// A step of a change of nodes, which need no fleet; returns when its next one is.
+    fn touch(&mut self, of: &Change, moment: Moment) -> Result<Option<u64>, String> {
+        let Moment { at_ns, change, part } = moment;
+        let (what, lasts_ns, k) = match of.what {
+            ChangeKind::Down { lasts_ns, k, .. } => ([StepKind::Down, StepKind::Repair], lasts_ns, k),
+            ChangeKind::Set { lasts_ns, k, .. } => ([StepKind::Set, StepKind::Reset], lasts_ns, k),
+            _ => return Err("it names no nodes".to_owned()),
+        };
+        self.count(of, k.filter(|_| part == 0))?;
+        self.steps.push(Step { at_ns, change, part, what: what[usize::from(part > 0)] });
+        Ok(lasts_ns.filter(|_| part == 0).map(|lasts_ns| at_ns.saturating_add(lasts_ns)))
     }
 
     /// Whether there are as many of the nodes that a change names as it concerns.

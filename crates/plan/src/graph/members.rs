@@ -1,6 +1,6 @@
 //! The members of fleets: what a plan in memory has beside the templates.
 
-use super::{Edge, Fleet, NodeId, Point, Spec};
+use super::{Edge, Fleet, Line, NodeId, Point, Spec};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -23,6 +23,9 @@ pub struct Fleets {
     /// The nodes on which the changes of a scenario have the operator's word.
     #[serde(default)]
     pub set: Vec<DrivenNodes>,
+    /// The same nodes of all changes, ascending.
+    #[serde(default)]
+    pub(crate) set_nodes: Vec<NodeId>,
     /// The nodes that newcomers consist of, ascending.
     pub(crate) newcomers: Vec<Range<NodeId>>,
     /// The point of each scenario that changes fleets, once it is asked for.
@@ -67,22 +70,24 @@ impl Fleets {
     }
 
     /// The node that a target of a balancer is, if a change has the operator's word on it: behind its weight, and behind nodes
-    /// that changes drive.
+    /// that take connections or that changes drive.
     #[must_use]
     pub fn set_node(&self, point: &Point, target: NodeId) -> Option<NodeId> {
-        if self.set.is_empty() {
+        if self.set_nodes.is_empty() {
             return None;
         }
-        let is_driven = |id: NodeId| self.driven.iter().any(|of| of.nodes.contains(&id));
         let mut id = target;
         loop {
-            if self.set.iter().any(|of| of.nodes.contains(&id)) {
+            if self.set_nodes.binary_search(&id).is_ok() {
                 return Some(id);
             }
+            let leads_on = match point.spec(id) {
+                Some(Spec::Weight { .. } | Spec::Connection(_)) => true,
+                Some(Spec::Faulty(faulty)) => matches!(faulty.line, Line::Driven(_)),
+                _ => false,
+            };
             match point.nodes[id as usize].to {
-                Edge::Node(next) if is_driven(id) || matches!(point.spec(id), Some(Spec::Weight { .. })) => {
-                    id = next
-                }
+                Edge::Node(next) if leads_on => id = next,
                 _ => return None,
             }
         }
@@ -91,8 +96,16 @@ impl Fleets {
     /// Whether a change has the operator's word on any target of a list.
     #[must_use]
     pub fn is_set(&self, point: &Point, list: u32) -> bool {
-        !self.set.is_empty()
+        !self.set_nodes.is_empty()
             && point.lists[list as usize].iter().any(|id| self.set_node(point, *id).is_some())
+    }
+
+    /// A change has the operator's word on these nodes.
+    pub(crate) fn add_set(&mut self, nodes: DrivenNodes) {
+        self.set_nodes.extend(&nodes.nodes);
+        self.set_nodes.sort_unstable();
+        self.set_nodes.dedup();
+        self.set.push(nodes);
     }
 
     /// The same for a point in which nodes have other numbers: `moved` has the new range of each range of nodes.
@@ -104,6 +117,7 @@ impl Fleets {
         for id in new.driven.iter_mut().chain(&mut new.set).flat_map(|of| &mut of.nodes) {
             *id = moved(&(*id..*id)).start;
         }
+        new.set_nodes.iter_mut().for_each(|id| *id = moved(&(*id..*id)).start);
         new
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{placed, warning};
 use crate::diagnostic::{Diagnostic, Location};
-use crate::fleets::schedule;
+use crate::fleets::{Step, schedule};
 use crate::{Change, ChangeKind, Edge, First, NodeId, Point, Scenario, Spec, Window};
 use std::collections::HashMap;
 use weir_model::Traffic;
@@ -49,15 +49,23 @@ pub fn changes(compact: &Point, places: &HashMap<String, Location>) -> Vec<Diagn
         }
         let Ok(schedule) = schedule(compact, &scenario.events) else { continue };
         for (change, number) in scenario.events.iter().zip(0..) {
-            let last =
-                schedule.steps.iter().filter(|step| step.change == number).map(|step| step.at_ns).max();
-            let found_here = deploys(compact, change, last.unwrap_or(change.at_ns), last_ns);
+            let own = || schedule.steps.iter().filter(|step| step.change == number);
+            let last = own().map(|step| step.at_ns).max().unwrap_or(change.at_ns);
+            let begins_ns = match waits(change) {
+                true => awaited_ns(compact, change, own().count()),
+                false => last,
+            };
+            let found_here = deploys(compact, change, begins_ns, last_ns);
             found.extend(found_here.into_iter().map(|(message, help)| {
                 of(change, format!("in scenario \"{}\" {message}", scenario.name), help)
             }));
         }
         let (from_ns, to_ns) = window(scenario, first_ns, last_ns);
-        let counts = schedule.steps.iter().any(|step| (from_ns..=to_ns).contains(&step.at_ns));
+        // A batch that waits for the one before comes some time later.
+        let may_come = |step: &Step| {
+            step.at_ns <= to_ns && (step.at_ns >= from_ns || waits(&scenario.events[step.change as usize]))
+        };
+        let counts = schedule.steps.iter().any(may_come);
         let is_late = scenario.events.iter().any(|change| change.at_ns > last_ns);
         if let (false, false, Some(change)) = (counts, is_late, scenario.events.first()) {
             let message = format!(
@@ -70,6 +78,26 @@ pub fn changes(compact: &Point, places: &HashMap<String, Location>) -> Vec<Diagn
         }
     }
     found
+}
+
+/// Whether the batches of a change wait for each other.
+fn waits(change: &Change) -> bool {
+    matches!(change.what, ChangeKind::Rolling { more, .. } if more.wait.is_some())
+}
+
+/// When the last of these batches begins at the earliest, ns, if each waits for the one before.
+fn awaited_ns(compact: &Point, change: &Change, batches: usize) -> u64 {
+    let ChangeKind::Rolling { every_ns, more, .. } = change.what else { return change.at_ns };
+    let runs_ns = more.down_ns.saturating_add(boot_ns(compact, change));
+    let each_ns = every_ns.max(runs_ns);
+    change.at_ns.saturating_add(each_ns.saturating_mul(batches.saturating_sub(1) as u64))
+}
+
+/// How long a newcomer of the fleet boots on average, ns.
+fn boot_ns(compact: &Point, change: &Change) -> u64 {
+    let Some(Spec::Fleet(fleet)) = compact.spec(change.fleet) else { return 0 };
+    let mean_ns = fleet.life.as_ref().and_then(|life| life.boot.mean_ns());
+    mean_ns.filter(|mean| mean.is_finite()).unwrap_or(0.0) as u64
 }
 
 /// What is probably wrong with the replacement of processes whose last batch begins at `begins_ns`: a message and a help.
@@ -94,8 +122,7 @@ fn deploys(compact: &Point, change: &Change, begins_ns: u64, last_ns: u64) -> Ve
             "a member that stays listed is stopped only when nothing is inside, and balancers go on sending";
         found.push((message.to_owned(), "give the fleet `life=life(drain=10*s)`"));
     }
-    let boot_ns = life.boot.mean_ns().filter(|mean| mean.is_finite()).unwrap_or(0.0) as u64;
-    let runs_ns = begins_ns.saturating_add(more.down_ns).saturating_add(boot_ns);
+    let runs_ns = begins_ns.saturating_add(more.down_ns).saturating_add(boot_ns(compact, change));
     if change.at_ns <= last_ns && runs_ns > last_ns {
         let message = format!(
             "this does not end: the last batch runs at some {} at the earliest, and the last request arrives at some {}",

@@ -7,7 +7,7 @@
 //!   Policies that compare requests in flight divide by that weight, so that they are scaled too. With `limits` the limit
 //!   of requests in flight has the same share. `health/curve.rs` has the formulas of other proxies.
 //! - Choices: it begins at every change from not eligible to eligible after the start, and for targets added later,
-//!   never at start-up. Each target has a ramp of its own, which no other one moves. Weights are relative: if all targets
+//!   not at start-up, but where a target must pass a check first. Each target has a ramp of its own, which no other one moves. Weights are relative: if all targets
 //!   are new it changes nothing, and then limits are whole too ([`Health`](super::Health) knows the others). It does not
 //!   act on hashes, whose keys it would move.
 //! - Pathologies: two new targets among few share the ramp; with round robin over a long window a step comes late.

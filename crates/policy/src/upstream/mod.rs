@@ -499,6 +499,19 @@ impl Upstream {
         }
     }
 
+    /// Sets the operator's word and the weight of any number of targets; the policy and the loops see the whole once.
+    pub fn set_by_hand(&mut self, now_ns: u64, settings: &[(TargetId, Admin, f64)]) {
+        let mut weights = Vec::new();
+        for &(target, admin, weight) in settings {
+            self.health.set_admin(now_ns, target, admin);
+            if self.health.view(target).weight != weight {
+                weights.push((target, weight));
+            }
+        }
+        self.health.set_weights(&weights);
+        self.look(now_ns);
+    }
+
     /// Sets whether the balancers behind a target have any target left.
     pub fn set_behind(&mut self, now_ns: u64, target: TargetId, up: bool) {
         if self.health.set_behind(now_ns, target, up) {

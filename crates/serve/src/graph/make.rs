@@ -167,9 +167,10 @@ impl Builder<'_> {
         if !args.work.as_ref().is_some_and(|work| work.is_relative) {
             return Rc::default();
         }
-        let nodes = &self.blueprint.point.nodes;
-        let own = nodes[id as usize].site;
-        let beside = (0..nodes.len() as NodeId).filter(|other| nodes[*other as usize].site == own);
+        let point = &self.blueprint.point;
+        let place = |id: NodeId| point.sites[point.nodes[id as usize].site as usize].place;
+        let beside =
+            (0..point.nodes.len() as NodeId).filter(|other| *other != id && place(*other) == place(id));
         let gate = |other: NodeId| {
             let state = self.state.process().gate(self.blueprint.keys.nodes[other as usize])?;
             Some((self.blueprint.draws.number(other), state))

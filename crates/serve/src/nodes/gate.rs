@@ -73,7 +73,7 @@ impl Gate {
     /// The other gates of its place that run and are not held.
     async fn others(&self, now_ns: u64) -> Vec<OtherGate> {
         let mut found = Vec::with_capacity(self.others.len());
-        for (number, other) in self.others.iter().filter(|(_, other)| !Arc::ptr_eq(other, &self.state)) {
+        for (number, other) in self.others.iter() {
             found.extend(other.with(|state| state.as_other(*number, now_ns)).await);
         }
         found

@@ -7,8 +7,8 @@ use weir_policy::gate::{Gate, GateArgs, OtherGate};
 pub(crate) struct SharedGate {
     /// What decides.
     pub gate: Gate,
-    /// Whether the process runs.
-    pub runs: bool,
+    /// Whether the process runs, after how many flips of its timeline.
+    runs: (bool, u64),
     /// By number.
     askers: Vec<IpAddr>,
 }
@@ -20,18 +20,23 @@ impl SharedGate {
             true => Gate::new(args.clone()),
             false => Gate::open(args.clone(), 0),
         };
-        SharedGate { gate, runs: true, askers: Vec::new() }
+        SharedGate { gate, runs: (true, 0), askers: Vec::new() }
     }
 
-    /// The process has begun anew.
-    pub fn restart(&mut self) {
-        self.runs = true;
-        self.gate.restart();
+    /// The process has begun anew, or stopped, with that flip of its timeline. Loops may report flips out of order.
+    pub fn follow(&mut self, runs: bool, flips: u64) {
+        if flips < self.runs.1 {
+            return;
+        }
+        self.runs = (runs, flips);
+        if runs {
+            self.gate.restart();
+        }
     }
 
     /// The gate as the others of its place see it: where its process runs, and it is not held.
     pub fn as_other(&self, number: u32, now_ns: u64) -> Option<OtherGate> {
-        let counts = self.runs && self.gate.held_ns(now_ns).is_none();
+        let counts = self.runs.0 && self.gate.held_ns(now_ns).is_none();
         counts.then(|| OtherGate { number, entered: self.gate.entered() })
     }
 

@@ -109,13 +109,10 @@ impl TimeLine {
             for warmup in &self.warmups {
                 warmup.with(|w| w.restart(at)).await;
             }
-            for gate in &self.gates {
-                gate.with(SharedGate::restart).await;
-            }
         }
-        if is_news && !seen.up {
+        if is_news {
             for gate in &self.gates {
-                gate.with(|shared| shared.runs = false).await;
+                gate.with(|shared| shared.follow(seen.up, seen.flips)).await;
             }
         }
         seen

@@ -7,6 +7,7 @@ use crate::code::order::{Class, Entry, order_key};
 use crate::compile::loops;
 #[cfg(test)]
 use crate::engine::Sabotage;
+use crate::state::boundaries::last_instant;
 
 impl Engine<'_> {
     /// Counts at the instants of the window and at the ends of parts that the clock has passed, in their order: idle
@@ -17,10 +18,11 @@ impl Engine<'_> {
             // In a closed loop the instants of the window are found as they come.
             let is_marked = self.core.passed < 2 && !self.features.clients.are_users();
             let mark = if is_marked { self.core.source.window[self.core.passed] } else { u64::MAX };
-            if now_ns <= mark.min(self.core.boundary) {
+            let last = last_instant(&self.core.source, self.core.boundary);
+            if now_ns <= mark.min(last) {
                 break;
             }
-            if mark <= self.core.boundary {
+            if mark <= last {
                 self.keep_integrals(self.core.passed, mark);
                 self.core.passed += 1;
             } else {
@@ -28,7 +30,7 @@ impl Engine<'_> {
             }
         }
         self.core.mark = match self.features.clients.are_users() {
-            true => HORIZON_NS.min(self.core.boundary),
+            true => HORIZON_NS.min(last_instant(&self.core.source, self.core.boundary)),
             false => self.next_mark(),
         };
     }
@@ -51,7 +53,7 @@ impl Engine<'_> {
     pub(super) fn next_mark(&self) -> u64 {
         let window =
             self.core.source.window.get(self.core.passed).map_or(HORIZON_NS, |at| HORIZON_NS.min(*at));
-        window.min(self.core.boundary)
+        window.min(last_instant(&self.core.source, self.core.boundary))
     }
 
     /// Schedules the next arrival: where the path to the first step in turn is constant, for when the request gets

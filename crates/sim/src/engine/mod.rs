@@ -24,7 +24,7 @@ use crate::code::SlotId;
 use crate::code::bounds::{Cut, HORIZON_NS, MOST_AT_ONCE};
 use crate::code::changes::{SeenTargets, at_start};
 use crate::code::order::{Class, Entry, order_key, ranked};
-use crate::state::boundaries::boundary_after;
+use crate::state::boundaries::{boundary_after, last_instant};
 use crate::state::branches::Branches;
 use crate::state::changes::Changes;
 use crate::state::clients::Clients;
@@ -226,6 +226,7 @@ impl<'a> Engine<'a> {
         };
         let source = Source::new(load);
         let first_boundary = boundary_after(code, &source, 0);
+        let first_mark = HORIZON_NS.min(last_instant(&source, first_boundary));
         let core = Core {
             code,
             source,
@@ -248,7 +249,7 @@ impl<'a> Engine<'a> {
             issued: 0,
             half: from + (to - from) / 2,
             passed: 0,
-            mark: HORIZON_NS.min(first_boundary),
+            mark: first_mark,
             boundary: first_boundary,
             turn: (0, 0),
             class_key: 0,

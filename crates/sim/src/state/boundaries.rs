@@ -19,6 +19,13 @@ pub(crate) fn boundary_after(code: &Code, source: &Source, at_ns: u64) -> u64 {
     if at_ns >= end_ns || next_ns / every_ns > MOST_PARTS + 1 { u64::MAX } else { next_ns.min(end_ns) }
 }
 
+/// The last instant that counts in the part of a run that ends then: the instant itself belongs to the next part, if there is
+/// one.
+pub(crate) fn last_instant(source: &Source, end_ns: u64) -> u64 {
+    let is_last = end_ns >= source.load.until_ns.min(source.over_ns);
+    if is_last { end_ns } else { end_ns - 1 }
+}
+
 /// What is counted at the end of a part.
 #[derive(Clone, Debug)]
 pub(crate) struct BoundaryCount {

@@ -27,7 +27,8 @@ pub(crate) fn dry_run(code: &Code, key: Key) -> Changes {
             ChangeEvent::Timer(Timer::Look(process)) => {
                 changes.look_at_process(code, process, true, now_ns);
             }
-            ChangeEvent::Timer(Timer::Halt { .. }) | ChangeEvent::Grace(_) | ChangeEvent::Sight(_) => {}
+            ChangeEvent::Timer(Timer::Halt { change, part }) => changes.halt(change, part),
+            ChangeEvent::Grace(_) | ChangeEvent::Sight(_) => {}
         }
         changes.complete_batches(tables, now_ns, |_| Some(true));
         for effect in std::mem::take(&mut changes.effects) {

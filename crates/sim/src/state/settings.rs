@@ -44,7 +44,7 @@ impl Setting {
 pub(super) struct Settings {
     of: BTreeMap<Target, Setting>,
     /// Those that are out, and would be targets otherwise.
-    away: BTreeSet<Target>,
+    kept_out: BTreeSet<Target>,
     /// What each change that ends has set, as indices of its targets.
     chosen: BTreeMap<u32, Vec<usize>>,
 }
@@ -59,6 +59,12 @@ impl Changes {
         let is_up = |member: Member| self.fleets[member.fleet as usize].up.contains(&member.number);
         let there = (0..targets.len()).filter(|at| targets[*at].member.is_none_or(is_up)).collect();
         let chosen = choose(there, k, which, key);
+        let value = match state {
+            _ if weight.is_some() => weight,
+            Some(TargetState::Up) => Some(1.0),
+            Some(TargetState::Drain | TargetState::Eject | TargetState::Out) => Some(0.0),
+            Some(TargetState::File) | None => None,
+        };
         let mut places: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for of in chosen.iter().map(|at| &targets[*at]) {
             for target in &of.places {
@@ -72,34 +78,41 @@ impl Changes {
                 places.entry(target.0).or_default().push(target.1);
             }
             self.concerned.extend(of.member);
-            self.report_setting(of, change, weight, now_ns);
+            self.report_setting(of, change, value, now_ns);
         }
         self.settings.chosen.insert(change, chosen);
         self.show_settings(&places, order, now_ns);
     }
 
-    /// It is taken back, where nothing else was said since.
+    /// What a change said is taken back, where nothing else was said since.
     pub(super) fn reset(&mut self, tables: &ChangeTables, change: u32, order: u64, now_ns: u64) {
         let targets = tables.set.get(&change).map_or(&[][..], Vec::as_slice);
         let mut places: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for of in self.settings.chosen.remove(&change).unwrap_or_default().into_iter().map(|at| &targets[at])
         {
+            let mut is_over = false;
             for target in &of.places {
                 let Some(setting) = self.settings.of.get_mut(target) else { continue };
-                setting.state.take_if(|(_, by)| *by == change);
-                setting.weight.take_if(|(_, by)| *by == change);
-                places.entry(target.0).or_default().push(target.1);
+                let state = setting.state.take_if(|(_, by)| *by == change);
+                let weight = setting.weight.take_if(|(_, by)| *by == change);
+                if state.is_some() || weight.is_some() {
+                    is_over = true;
+                    places.entry(target.0).or_default().push(target.1);
+                }
             }
-            self.report_setting(of, change, None, now_ns);
+            if is_over {
+                self.report_setting(of, change, None, now_ns);
+            }
         }
         self.show_settings(&places, order, now_ns);
     }
 
-    fn report_setting(&mut self, of: &SetTarget, change: u32, weight: Option<f64>, now_ns: u64) {
+    /// Reports what is said of a target: its weight, or whether it gets requests; `None`: it is as the file says.
+    fn report_setting(&mut self, of: &SetTarget, change: u32, value: Option<f64>, now_ns: u64) {
         let subject = of.member.map_or(Subject::Node(of.node), Subject::Member);
         if let Some(acts) = &mut self.acts {
             let (what, change) = (ActKind::Set, Some(change));
-            acts.report(Act { at_ns: now_ns, change, subject, what, by: None, value: weight });
+            acts.report(Act { at_ns: now_ns, change, subject, what, by: None, value });
         }
     }
 
@@ -119,11 +132,15 @@ impl Changes {
         }
         self.note_seen(code, view, &moves, now_ns);
         let is_changed = to.apply(code, site, &moves, now_ns);
-        for of in moves.iter().filter(|of| matches!(of, Move::Add(_))) {
-            let place = site.places[&of.member()];
-            match &mut to {
-                Seer::Guarded(to) => self.apply_setting((view, place), code, site.list, now_ns, to),
-                Seer::Plain(_) => self.report_eligible(code, view, place, true, now_ns),
+        let new: Vec<u32> = moves
+            .iter()
+            .filter(|of| matches!(of, Move::Add(_)))
+            .map(|of| site.places[&of.member()])
+            .collect();
+        match &mut to {
+            Seer::Guarded(to) => self.tell(view, &new, code, site.list, now_ns, to),
+            Seer::Plain(_) => {
+                new.iter().for_each(|place| self.report_eligible(code, view, *place, true, now_ns));
             }
         }
         self.note_transitions(code, view, now_ns, to);
@@ -134,8 +151,8 @@ impl Changes {
     fn stays_out(&mut self, target: Target, of: Move) -> bool {
         let is_out = self.settings.of.get(&target).is_some_and(Setting::is_out);
         match of {
-            Move::Add(_) if is_out => drop(self.settings.away.insert(target)),
-            Move::Remove(_) if is_out => return self.settings.away.remove(&target),
+            Move::Add(_) if is_out => drop(self.settings.kept_out.insert(target)),
+            Move::Remove(_) if is_out => return self.settings.kept_out.remove(&target),
             _ => {}
         }
         is_out
@@ -156,9 +173,9 @@ impl Changes {
         for &place in places {
             let is_out = self.settings.of.get(&(view, place)).is_some_and(Setting::is_out);
             let is_new = match is_out {
-                true if to.has(place) => self.settings.away.insert((view, place)),
+                true if to.has(place) => self.settings.kept_out.insert((view, place)),
                 true => continue,
-                false if self.settings.away.remove(&(view, place)) => true,
+                false if self.settings.kept_out.remove(&(view, place)) => true,
                 false => continue,
             };
             if is_new {
@@ -170,18 +187,24 @@ impl Changes {
         self.note_seen(code, view, &moves, now_ns);
         to.apply_places(code, site, &changed, now_ns);
         if let Seer::Guarded(to) = &mut to {
-            places.iter().for_each(|place| self.apply_setting((view, *place), code, site.list, now_ns, to));
+            self.tell(view, places, code, site.list, now_ns, to);
         }
         self.note_transitions(code, view, now_ns, to);
         true
     }
 
-    /// Tells a balancer what the operator says of one of its targets.
-    fn apply_setting(&self, target: Target, code: &Code, list: u32, now_ns: u64, to: &mut GuardedSeer<'_>) {
-        let Some(setting) = self.settings.of.get(&target) else { return };
-        let Some(now) = to.targets.target(target.1).map(TargetId) else { return };
-        to.upstream.set_admin(now_ns, now, setting.admin());
-        let own = code.weights[list as usize][target.1 as usize];
-        to.upstream.set_weight(now_ns, now, setting.weight.map_or(own, |(weight, _)| weight));
+    /// Tells a balancer what the operator says of its targets at these places.
+    fn tell(&self, view: u32, places: &[u32], code: &Code, list: u32, now_ns: u64, to: &mut GuardedSeer<'_>) {
+        if self.settings.of.is_empty() {
+            return;
+        }
+        let settings = places.iter().filter_map(|&place| {
+            let setting = self.settings.of.get(&(view, place))?;
+            let target = to.targets.target(place).map(TargetId)?;
+            let own = code.weights[list as usize][place as usize];
+            Some((target, setting.admin(), setting.weight.map_or(own, |(weight, _)| weight)))
+        });
+        let settings: Vec<_> = settings.collect();
+        to.upstream.set_by_hand(now_ns, &settings);
     }
 }

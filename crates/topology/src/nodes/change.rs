@@ -4,7 +4,7 @@ use super::{Arg, Description, Function, Group, examples, may, need};
 use crate::language::call::{Call, Outcome};
 use crate::language::value::{ChangeValue, FleetValue, NodeValue};
 use starlark::values::ValueLike;
-use weir_plan::ranges::wrong_weight;
+use weir_plan::ranges::{wrong_setting, wrong_weight};
 use weir_plan::{Change, ChangeKind, First, Leavers, Mode, NodeId, Rollout, Spec, TargetState, Wait};
 
 pub(super) static FUNCTIONS: [Function; 7] = [
@@ -232,7 +232,7 @@ fn rollout(call: &mut Call<'_, '_, '_, '_>, first: First, has_into: bool) -> Rol
 }
 
 /// For how long a change of nodes lasts, how many of them it concerns, and which.
-fn part(call: &mut Call<'_, '_, '_, '_>) -> (Option<u64>, Option<u32>, Leavers) {
+fn selection(call: &mut Call<'_, '_, '_, '_>) -> (Option<u64>, Option<u32>, Leavers) {
     let lasts_ns = call.value_or_none("lasts").and_then(|_| call.positive_duration("lasts"));
     let k = call.value_or_none("k").and_then(|_| call.count("k", 1, u32::MAX));
     (lasts_ns, k, leavers(call))
@@ -250,27 +250,18 @@ fn leavers(call: &mut Call<'_, '_, '_, '_>) -> Leavers {
 
 fn set<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let nodes = named(call, "change.set");
-    let (lasts_ns, k, which) = part(call);
+    let (lasts_ns, k, which) = selection(call);
     let states = ["up", "drain", "eject", "out", "file"];
     let of = [TargetState::Up, TargetState::Drain, TargetState::Eject, TargetState::Out, TargetState::File];
     let words: Vec<(&str, Option<TargetState>)> = states.into_iter().zip(of.map(Some)).collect();
     let state = call.value_or_none("state").and_then(|_| call.choice("state", &words));
     let weight = call.value_or_none("weight").and_then(|_| call.real("weight"));
     if !call.failed() {
-        match (state, weight) {
-            (None, None) => call.wrong_but(
-                "`change.set` sets neither `state` nor `weight`",
-                "write `state=\"drain\"` or `weight=0.5`",
-            ),
-            (_, Some(weight)) if let Some(why) = wrong_weight(weight) => {
-                let what = call.describe("weight");
-                call.wrong(format!("{what} {why}"));
-            }
-            (Some(TargetState::Drain | TargetState::Eject | TargetState::Out), Some(_)) => call.wrong_but(
-                "`weight` of `change.set` with a `state` that gets no requests",
-                "leave one of them out",
-            ),
-            _ => {}
+        if let Some(why) = wrong_setting(state, weight, lasts_ns.is_some()) {
+            call.wrong_but(format!("in `change.set`: {why}"), "write `state=\"drain\"` or `weight=0.5`");
+        } else if let Some(why) = weight.and_then(wrong_weight) {
+            let what = call.describe("weight");
+            call.wrong(format!("{what} {why}"));
         }
     }
     let Some(nodes) = nodes else { return Ok(None) };
@@ -279,7 +270,7 @@ fn set<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
 
 fn down<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let nodes = failing(call);
-    let (lasts_ns, k, which) = part(call);
+    let (lasts_ns, k, which) = selection(call);
     let modes = [
         ("crash", Some(Mode::Crash)),
         ("refuse", Some(Mode::Refuse)),

@@ -42,7 +42,7 @@ pub(super) const PLAN: Layout = Layout {
         room(
             "fleets",
             "the members of fleets, and what changes them",
-            &["graph", "ranges", "reach", "insert"],
+            &["duration", "labels", "graph", "ranges", "reach", "insert"],
         ),
         room("over_time", "the parts of a run that is told over time", &["duration", "graph"]),
         room("hash", "the hash over a plan's meaning", &["tls", "listen", "graph", "fleets"]),

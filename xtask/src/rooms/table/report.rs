@@ -25,9 +25,14 @@ pub(super) const REPORT: Layout = Layout {
             &["number", "entry", "table"],
         ),
         room(
+            "scheduled",
+            "what the changes of a plan do at known instants, before anything is run",
+            &["number", "table"],
+        ),
+        room(
             "offered",
             "what a plan offers to its queues, before anything is run",
-            &["number", "entry", "table"],
+            &["number", "entry", "table", "scheduled"],
         ),
         room("page", "what every page has around it", &["table", "graph"]),
         room("sites", "the table of sites", &["number", "table"]),

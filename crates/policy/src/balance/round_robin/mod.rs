@@ -163,7 +163,7 @@ impl RoundRobin {
     pub fn refresh(&mut self, weights: &[f64]) {
         let mut before = std::mem::replace(self, RoundRobin::at_first(weights));
         if self.smooth.is_empty() {
-            return self.go_on_at(before.open.get(before.cursor).copied().unwrap_or_default());
+            return self.go_on_at(before.pick(&[]).unwrap_or_default());
         }
         let progress = match before.track {
             Track::Cycle => before.cursor as f64 / before.length().max(1) as f64,
@@ -539,6 +539,26 @@ mod tests {
                 let behind: f64 = (fair - seen) / RUNS as f64;
                 assert!(behind.abs() < 0.8, "{old} targets, {picks} picks a step: behind by {behind}");
             }
+        }
+    }
+
+    /// When a ramp is over, balancers that started apart are still apart.
+    #[test]
+    fn weights_that_become_equal_keep_balancers_apart() {
+        for old in [4usize, 15] {
+            let mut first = vec![0; old + 1];
+            for seed in 0..200 {
+                let mut lb = RoundRobin::new(&vec![1.0; old], Start::Random, Key::new(seed));
+                let mut weights = vec![1.0; old + 1];
+                for step in 1..=100u32 {
+                    weights[old] = f64::from(step) / 100.0;
+                    lb.refresh(&weights);
+                    (0..1 + seed % 7).for_each(|_| _ = lb.pick(&[]));
+                }
+                first[lb.pick(&[]).unwrap().index()] += 1;
+            }
+            let most = first.iter().max().unwrap();
+            assert!(*most < 3 * 200 / old as i32, "{first:?}");
         }
     }
 

@@ -1,13 +1,13 @@
 //! The ends of the parts of a run with results over time: what is counted there.
 
 use super::Reference;
-use crate::state::boundaries::{BoundaryCount, boundary_after, share_of};
+use crate::state::boundaries::{BoundaryCount, boundary_after, last_instant, share_of};
 use weir_policy::TargetId;
 
 impl Reference<'_> {
     /// Counts at the ends of parts before an instant.
     pub(in crate::reference) fn pass_boundaries(&mut self, until_ns: u64) {
-        while self.boundary < until_ns {
+        while last_instant(self.clients.source(), self.boundary) < until_ns {
             let at_ns = self.boundary;
             self.boundary = boundary_after(self.code, self.clients.source(), at_ns);
             self.count_at(at_ns);

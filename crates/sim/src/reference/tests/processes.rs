@@ -97,10 +97,20 @@ fn engines_agree_while_processes_begin_and_end() {
 #[test]
 fn the_operator_sets_targets() {
     let root = "a = delay(10 * ms, server(\"a\"))\nroot = lb.random([a], panic = 0)";
-    let set = |what: &str| format!(", events = [change.set(a, at = 50 * ms, lasts = 100 * ms, {what})]");
+    // A node that takes connections, and one that fails, are between the balancer and the target.
+    let far =
+        "a = delay(10 * ms, server(\"a\", connect = 0 * s))\nroot = lb.random([weight(2, a)], panic = 0)";
+    let set = |what: &str| {
+        format!(
+            ", events = [change.down(a, at = 900 * ms, lasts = 1 * ms), \
+             change.set(a, at = 50 * ms, lasts = 100 * ms, {what})]"
+        )
+    };
     for what in ["state = \"drain\"", "state = \"eject\"", "state = \"out\"", "weight = 0"] {
-        let case = Case::with(&[45, 50, 149, 150], root, &set(what));
-        case.gives(&["10 ok", "0 no_target", "0 no_target", "10 ok"]);
+        for root in [root, far] {
+            let case = Case::with(&[45, 50, 149, 150], root, &set(what));
+            case.gives(&["10 ok", "0 no_target", "0 no_target", "10 ok"]);
+        }
     }
     let twice = ", events = [change.set(a, at = 50 * ms, lasts = 50 * ms, state = \"drain\"), \
                  change.set(a, at = 80 * ms, state = \"eject\"), change.set(a, at = 200 * ms, state = \"file\")]";
