@@ -15,28 +15,11 @@ pub fn changes(compact: &Point, places: &HashMap<String, Location>) -> Vec<Diagn
         let of = |change: &Change, message: String, help: &str| {
             placed(warning(message).help(help), places.get(&change.span))
         };
-        let is_picked = |fleet: NodeId| is_picked(compact, scenario, fleet);
-        let sets = |change: &&Change| matches!(change.what, ChangeKind::Set { .. });
-        for change in scenario.events.iter().filter(sets) {
-            if change.nodes().any(|id| !is_target(compact, id)) {
-                let message = format!(
-                    "in scenario \"{}\" no balancer has one of these nodes as a target: its state and weight have no effect",
-                    scenario.name
-                );
-                found.push(of(change, message, "name a target of a balancer, or a fleet"));
+        for change in &scenario.events {
+            if let Some((what, help)) = misses_balancers(compact, scenario, change) {
+                let message = format!("in scenario \"{}\" no balancer has {what}", scenario.name);
+                found.push(of(change, message, help));
             }
-        }
-        let fails = |change: &&Change| matches!(change.what, ChangeKind::Down { .. });
-        for change in scenario.events.iter().filter(|change| !fails(change) && !sets(change)) {
-            let into = if let ChangeKind::Rolling { into, .. } = change.what { into } else { None };
-            let what = match into {
-                _ if !is_picked(change.fleet) => "this fleet: the change has no effect",
-                Some(into) if !is_picked(into) => "the fleet of `into`: its newcomers get no requests",
-                _ => continue,
-            };
-            let message = format!("in scenario \"{}\" no balancer has {what}", scenario.name);
-            let help = "give the fleet to a balancer that the scenario's requests come to";
-            found.push(of(change, message, help));
         }
         let Some((first_ns, last_ns)) = arrivals(scenario) else { continue };
         for change in scenario.events.iter().filter(|change| change.at_ns > last_ns) {
@@ -78,6 +61,28 @@ pub fn changes(compact: &Point, places: &HashMap<String, Location>) -> Vec<Diagn
         }
     }
     found
+}
+
+/// What of a change concerns no balancer, and a help.
+fn misses_balancers(
+    compact: &Point,
+    scenario: &Scenario,
+    change: &Change,
+) -> Option<(&'static str, &'static str)> {
+    let is_picked = |fleet: NodeId| is_picked(compact, scenario, fleet);
+    let help = "give the fleet to a balancer that the scenario's requests come to";
+    match change.what {
+        ChangeKind::Down { .. } => None,
+        ChangeKind::Set { .. } => change.nodes().any(|id| !is_target(compact, id)).then_some((
+            "one of these nodes as a target: its state and weight have no effect",
+            "name a target of a balancer, or a fleet",
+        )),
+        _ if !is_picked(change.fleet) => Some(("this fleet: the change has no effect", help)),
+        ChangeKind::Rolling { into: Some(into), .. } if !is_picked(into) => {
+            Some(("the fleet of `into`: its newcomers get no requests", help))
+        }
+        _ => None,
+    }
 }
 
 /// Whether the batches of a change wait for each other.

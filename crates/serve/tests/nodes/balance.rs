@@ -2,6 +2,7 @@
 
 use crate::common::{Conn, Origin, Reply, Response, get, get_with, pause, serve_node, transport, until};
 use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
 
 fn ask(addr: &str, n: usize) -> Vec<String> {
     let mut conn = Conn::new(addr);
@@ -233,10 +234,7 @@ pub fn a_bound_moves_the_surplus() {
 #[test]
 pub fn first_is_a_hot_spare() {
     let spare = Origin::named("spare");
-    let dead = {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        listener.local_addr().expect("an address").to_string()
-    };
+    let dead = closed_port();
     let list = format!("[server(\"dead\", addr=\"{dead}\"), server(\"spare\", addr=\"{}\")]", spare.addr);
     let served = serve_node(&format!("lb.first({list}, pass_over=200*ms)"));
     assert_eq!(get(&served.addr, "/").status, 503);
@@ -247,14 +245,21 @@ pub fn first_is_a_hot_spare() {
     assert!(ask(&served.addr, 5).iter().all(|name| name == "a"));
 }
 
+/// An address that refuses connections. Its port stays taken while the program runs, so that no other test gets it.
+fn closed_port() -> SocketAddr {
+    use socket2::{Domain, Socket, Type};
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).expect("a free port");
+    let addr = socket.local_addr().expect("bound").as_socket().expect("an IP address");
+    std::mem::forget(socket);
+    addr
+}
+
 /// A target is passed over if no connection reached it; not a router that lives, though the only origin behind it is
 /// dead.
 #[test]
 pub fn who_was_reached_is_not_passed_over() {
-    let dead = {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        format!("server(\"dead\", addr=\"{}\")", listener.local_addr().expect("an address"))
-    };
+    let dead = format!("server(\"dead\", addr=\"{}\")", closed_port());
     let router = format!("lb.first([{dead}], pass_over=0*s)");
     let limited = format!("timeout(9*s, cable(0*ms, {router}))");
     // What fails between two balancers is no word of the inner one.
