@@ -1,9 +1,11 @@
 """weir, nginx and HAProxy before the same origins, each set up as its manual says."""
 import dataclasses
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 
 from harness import Target, free_port
@@ -78,8 +80,9 @@ class Proxy:
 
     def __init__(self, bench, route):
         self.bench, self.route = bench, route
-        self.folder = bench.folder / f"{self.name}-{free_port()}"
-        self.folder.mkdir()
+        # A port may come again, a name made so does not.
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"{self.name}-", dir=bench.folder))
+        self.folder.chmod(0o755)
         self.file = self.folder / self.config_name
         self.turn, self.drained = 0, set()
         self.children = []
