@@ -21,7 +21,7 @@ fn most_of_newcomers(of: &Value) -> Option<f64> {
     of["over_time"]["watched"].as_array()?.iter().filter_map(most).reduce(f64::max)
 }
 
-/// How long p99 was above so many milliseconds, s.
+/// How long p99 was above a limit, s.
 fn above(of: &Value, limit_ms: f64) -> usize {
     let parts = of["over_time"]["latency_ms"]["p99"].as_array().expect("parts");
     parts.iter().filter_map(Value::as_f64).filter(|ms| *ms > limit_ms).count()
