@@ -13,6 +13,8 @@ use weir_policy::fleet::{Entry, MemberChange, Members, State};
 pub(super) struct Lists {
     /// By number of the fleet.
     fleets: BTreeMap<u32, Members<u32>>,
+    /// The newest list that was taken, by number of the fleet.
+    newest: BTreeMap<u32, u32>,
     /// When an event ends the next grace; an event at another time is stale.
     due_ns: u64,
 }
@@ -37,11 +39,28 @@ impl Lists {
             members.list(0, &entries, &mut Vec::new());
             Some((number, members))
         };
-        Lists { fleets: (0..).zip(&tables.fleets).filter_map(members).collect(), due_ns: u64::MAX }
+        Lists {
+            fleets: (0..).zip(&tables.fleets).filter_map(members).collect(),
+            newest: BTreeMap::new(),
+            due_ns: u64::MAX,
+        }
     }
 
-    /// Takes a list of a fleet.
-    pub fn take(&mut self, fleet: u32, now_ns: u64, entries: &[Entry<u32>], moves: &mut Vec<Move>) {
+    /// Takes a list of a fleet; lists are numbered in the order in which they were made. One that is older than another
+    /// that was taken says nothing: of two that are seen at one instant either may come first.
+    pub fn take(
+        &mut self,
+        fleet: u32,
+        number: u32,
+        now_ns: u64,
+        entries: &[Entry<u32>],
+        moves: &mut Vec<Move>,
+    ) {
+        let newest = self.newest.entry(fleet).or_insert(number);
+        if number < *newest {
+            return;
+        }
+        *newest = number;
         self.change(fleet, moves, |members, changes| {
             members.list(now_ns, entries, changes);
         });

@@ -211,7 +211,7 @@ impl Changes {
             match of {
                 News::Move(of) => moves.push(of),
                 News::List { fleet, entries } => {
-                    self.lists[view].take(fleet, now_ns, &entries, &mut moves);
+                    self.lists[view].take(fleet, sight, now_ns, &entries, &mut moves);
                 }
                 News::Set(_) => {}
             }

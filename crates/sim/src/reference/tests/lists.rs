@@ -62,6 +62,22 @@ fn without_shrink_it_is_a_fleet() {
     }
 }
 
+/// A newcomer that has booted and a leaver that its place frees are two lists at one instant, and seen at one.
+#[test]
+fn of_two_lists_that_are_seen_at_once_the_newer_counts() {
+    let file = |shrink: &str| {
+        format!(
+            "a = find.file(\"a.json\", {SERVERS}, size = 4, shrink = {shrink}, lag = 30 * s, \
+             life = life(boot = 5 * s, drain = 40 * s))\n\
+             scenario(\"s\", lb.least_conn(a), traffic.poisson(rate = 20), duration = 100 * s, \
+             events = [change.rolling(a, at = 15 * s, batch = 1, every = 10 * s)])\n"
+        )
+    };
+    let believed = only(&file("None"));
+    assert_eq!(believed.requests.failed, 0);
+    assert_eq!(only(&file("1")), believed);
+}
+
 /// Two balancers of 1000 requests per second each see a change 2 s after it was made: at 12 s, and at 32 s that all are
 /// listed again. At 17 s the grace of six of the ten members ends.
 #[test]
