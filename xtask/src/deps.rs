@@ -31,8 +31,8 @@ const ONLY_IN: &[(&str, &[&str], &str)] = &[
     ("allocative", &["weir-topology"], "starlark's values need it, nothing else does"),
     ("httparse", &["weir-http1"], "what a message is, is said in one place"),
     ("clap", &["weir"], "arguments are the command line's"),
-    ("hyper", &["weir-admin", "weir-gate"], "what carries users' requests is weir's own"),
-    ("hickory", &["weir-serve"], "the simulator knows no names"),
+    ("hyper", &["weir-admin", "weir-discovery", "weir-gate"], "what carries users' requests is weir's own"),
+    ("hickory", &["weir-discovery", "weir-serve"], "the simulator knows no names"),
     ("rustls", &["weir-net"], "others see a connection's bytes, and whether a file can be used"),
     ("signal-hook", &["weir"], "signals belong to the process"),
 ];

@@ -39,6 +39,7 @@ pub(crate) const ALL: &[Example] = &[
     example!("layers"),
     example!("hops"),
     example!("rolling"),
+    example!("discovery", "discovery.json" from "discovery.json"),
     example!("appoptics/incident"),
     example!("zuul/loops"),
     example!("zuul/uneven"),

@@ -3,12 +3,13 @@
 use std::path::Path;
 
 /// What weir writes, by its schema, and what reads it.
-const SCHEMAS: [(&str, &str); 7] = [
+const SCHEMAS: [(&str, &str); 8] = [
     ("weir.sim/1", "a result of `weir sim`: `weir compare` reads it"),
     ("weir.part/1", "a part of a simulation (--shard): `weir merge` reads it"),
     ("weir.compare/1", "a result of `weir compare`: no command reads it"),
     ("weir.load/1", "a result of `weir load`: no command reads it"),
     ("weir.verify/1", "a result of `weir verify`: no command reads it"),
+    ("weir.find/1", "a result of `weir find`: no command reads it"),
     ("weir.trace/1", "a trace of `weir sim`: Perfetto or a program of yours reads it"),
     ("weir.record/1", "a record of `weir verify`: `weir verify --replay` reads it"),
 ];

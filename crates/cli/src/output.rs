@@ -10,13 +10,19 @@ use std::path::{Path, PathBuf};
 
 /// Writes to standard output and flushes it.
 pub(crate) fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    to_reader(write).map(|_| ())
+}
+
+/// The same for what goes on for ever: returns whether there is still a reader.
+pub(crate) fn to_reader(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<bool, Failure> {
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     match write(&mut out).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Failure::Environment(format!(
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(e) => Err(Failure::Environment(format!(
             "cannot write to standard output: {}",
             crate::failure::reason(&e)
         ))),
-        _ => Ok(()),
     }
 }
 

@@ -19,7 +19,7 @@ const AGAIN_NS: u64 = 10_000_000_000;
 pub enum FaultKind {
     /// The file, its folder, or what a symbolic link leads to does not exist.
     Missing,
-    /// Weir may not read it.
+    /// Weir may not read it, or not ask for it.
     Forbidden,
     /// It is a folder, a FIFO, a device or a socket.
     Irregular,
@@ -41,6 +41,12 @@ pub enum FaultKind {
     Syntax,
     /// It is JSON, but not a list.
     Shape,
+    /// A registry cannot be reached, or ends the connection.
+    Unreachable,
+    /// A registry answers with something else than a list.
+    Unexpected,
+    /// What is to be asked, or with which files, is wrong.
+    Settings,
 }
 
 /// What is wrong with a list as a whole, wherever it comes from.
@@ -77,7 +83,7 @@ impl std::error::Error for Defect {}
 /// A source gives no list. The last one that it gave stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The source: the path of a file.
+    /// The source in a few words; of a file its path.
     pub subject: String,
     /// What is wrong.
     pub defect: Defect,
@@ -147,7 +153,7 @@ impl Unwatched {
                 printable(&format!("the folder {} cannot be watched: {e}", folder.display())),
                 match e {
                     Errno::ACCESS => "let weir's user read the folder",
-                    _ => "see to its file system, or move the list to another one",
+                    _ => "see to its file system, or move the file to another one",
                 },
             ),
         };
@@ -157,9 +163,16 @@ impl Unwatched {
 
 impl fmt::Display for Unwatched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words("lists"))
+    }
+}
+
+impl Unwatched {
+    /// The same in words of other files than lists, such as `certificates`.
+    pub fn words(&self, files: &str) -> String {
         let Unwatched { kind, problem, remedy } = self;
-        let lists = if *kind == UnwatchedKind::Instance { "lists" } else { "some lists" };
-        write!(f, "{lists} are not watched, but looked at every 5s: {problem}; {remedy}")
+        let some = if *kind == UnwatchedKind::Instance { "" } else { "some " };
+        format!("{some}{files} are not watched, but looked at every 5s: {problem}; {remedy}")
     }
 }
 

@@ -5,15 +5,18 @@
 
 use crate::clock::Clock;
 use crate::fault::{Fault, Unwatched};
-use crate::file::{FileReader, FileSource, Job, LookResult, READING_NS, Watch};
+use crate::file::{FileReader, FileSource, Job, LookResult, READING_NS, Watch, wait_for_change};
 use crate::list::Snapshot;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::fd::{AsFd, OwnedFd};
+use crate::registry::{Posted, Registries, ask};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::OwnedFd;
+use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use weir_plan::SourceKind;
+use weir_stats::Key;
 
 /// The most threads that read files of a process. Those of sources that have ended end with their last reading, which a
 /// file system may hold up for ever.
@@ -21,13 +24,6 @@ const MOST_READERS: usize = 4096;
 
 /// How many there are.
 static READERS: AtomicUsize = AtomicUsize::new(0);
-
-/// Where members are listed.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Source {
-    /// A JSON file. A relative path begins at the folder of the process.
-    File(PathBuf),
-}
 
 /// What a source gives.
 #[derive(Clone, Debug)]
@@ -52,6 +48,7 @@ pub enum News {
 #[must_use = "dropping it ends the sources"]
 pub struct Discovery {
     door: Door,
+    _registries: Option<Registries>,
 }
 
 impl Drop for Discovery {
@@ -63,21 +60,37 @@ impl Drop for Discovery {
 }
 
 /// Follows these sources on threads of its own, one of which calls `deliver` with the news. The first one of each
-/// source comes as soon as it is read. While `deliver` runs nothing else is taken.
+/// source comes as soon as it is read. While `deliver` runs nothing else is taken. A relative path begins at the folder
+/// of the process; pauses after failures depend on `draw`.
 ///
 /// # Errors
 /// When there is no descriptor or no thread, or no current folder for a relative path.
-pub fn run(sources: &[Source], deliver: impl FnMut(News) + Send + 'static) -> io::Result<Discovery> {
+pub fn run(
+    sources: &[SourceKind],
+    draw: Key,
+    deliver: impl FnMut(News) + Send + 'static,
+) -> io::Result<Discovery> {
     let clock = Clock::start();
-    let mut files = Vec::with_capacity(sources.len());
+    let (mut files, mut registries) = (Vec::new(), Vec::new());
     for (number, source) in sources.iter().enumerate() {
-        let Source::File(path) = source;
+        let SourceKind::File(path) = source else {
+            registries.push((number, source.clone()));
+            continue;
+        };
         let path = std::path::absolute(path)?;
         let mut reader = FileReader::new(number, &path);
         let look: Lookup = Box::new(move |job, watch| reader.look(job, watch));
-        files.push((FileSource::new(&path, clock.now_ns(), READING_NS), look));
+        files.push((number, FileSource::new(&path, clock.now_ns(), READING_NS), look));
     }
-    start(clock, files, deliver)
+    let mut discovery = start(clock, files, deliver)?;
+    if !registries.is_empty() {
+        let door = discovery.door.clone();
+        let give = move |number, posted| {
+            door.send(Message::Posted(number, posted));
+        };
+        discovery._registries = Some(ask(registries, draw, give)?);
+    }
+    Ok(discovery)
 }
 
 /// Reads a file.
@@ -86,7 +99,7 @@ type Lookup = Box<dyn FnMut(Job, &Watch) -> LookResult + Send>;
 /// Follows these files, each with what reads it.
 fn start(
     clock: Clock,
-    files: Vec<(FileSource, Lookup)>,
+    files: Vec<(usize, FileSource, Lookup)>,
     deliver: impl FnMut(News) + Send + 'static,
 ) -> io::Result<Discovery> {
     if READERS.load(Ordering::Relaxed) + files.len() > MOST_READERS {
@@ -98,21 +111,23 @@ fn start(
     let (out, inbox) = channel();
     let door = Door { out, bell };
     let watch = Arc::new(Watch::new());
-    let (mut sources, mut readers) = (Vec::new(), Vec::new());
-    for (number, (source, look)) in files.into_iter().enumerate() {
-        sources.push(source);
-        readers.push(reader(number, look, watch.clone(), door.clone())?);
+    let mut followed = BTreeMap::new();
+    for (number, source, look) in files {
+        let jobs = reader(number, look, watch.clone(), door.clone())?;
+        followed.insert(number, File { source, jobs });
     }
     let bell = door.bell.clone();
-    let thread = Thread { inbox, bell, clock, watch, sources, readers, deliver };
+    let thread = Thread { inbox, bell, clock, watch, files: followed, deliver };
     std::thread::Builder::new().name("weir-discovery".to_owned()).spawn(move || thread.run())?;
-    Ok(Discovery { door })
+    Ok(Discovery { door, _registries: None })
 }
 
 /// A message to the thread of all sources.
 enum Message {
     /// A reading of this source has ended.
     Found(usize, LookResult),
+    /// A registry has given a list, or why there is none.
+    Posted(usize, Posted),
     Stop,
 }
 
@@ -165,13 +180,20 @@ impl Drop for LiveReader {
     }
 }
 
+/// A file that is followed.
+struct File {
+    source: FileSource,
+    /// The way to the thread that reads it.
+    jobs: Sender<Job>,
+}
+
 struct Thread<F> {
     inbox: Receiver<Message>,
     bell: Arc<OwnedFd>,
     clock: Clock,
     watch: Arc<Watch>,
-    sources: Vec<FileSource>,
-    readers: Vec<Sender<Job>>,
+    /// By the number of their source.
+    files: BTreeMap<usize, File>,
     deliver: F,
 }
 
@@ -180,25 +202,35 @@ impl<F: FnMut(News)> Thread<F> {
         loop {
             self.wait();
             let now_ns = self.clock.now_ns();
-            for source in self.watch.take_changes() {
-                self.sources[source].note_change(now_ns);
+            for number in self.watch.take_changes() {
+                if let Some(file) = self.files.get_mut(&number) {
+                    file.source.note_change(now_ns);
+                }
             }
             while let Ok(message) = self.inbox.try_recv() {
-                let Message::Found(source, found) = message else { return };
-                if let Some(result) = self.sources[source].finish(found, self.clock.now_ns()) {
+                let (source, result) = match message {
+                    Message::Stop => return,
+                    Message::Posted(source, posted) => (source, Some(posted)),
+                    Message::Found(source, found) => {
+                        let now_ns = self.clock.now_ns();
+                        let file = self.files.get_mut(&source);
+                        (source, file.and_then(|file| file.source.finish(found, now_ns)))
+                    }
+                };
+                if let Some(result) = result {
                     (self.deliver)(News::Update(Update { source, result }));
                 }
             }
             for unwatched in self.watch.take_refusals() {
                 (self.deliver)(News::Unwatched(unwatched));
             }
-            for (number, (source, reader)) in self.sources.iter_mut().zip(&self.readers).enumerate() {
+            for (number, file) in &mut self.files {
                 let now_ns = self.clock.now_ns();
-                if let Some(fault) = source.overdue(now_ns) {
-                    (self.deliver)(News::Update(Update { source: number, result: Err(fault) }));
+                if let Some(fault) = file.source.overdue(now_ns) {
+                    (self.deliver)(News::Update(Update { source: *number, result: Err(fault) }));
                 }
-                if let Some(job) = source.begin(now_ns) {
-                    let _ = reader.send(job);
+                if let Some(job) = file.source.begin(now_ns) {
+                    let _ = file.jobs.send(job);
                 }
             }
         }
@@ -206,17 +238,9 @@ impl<F: FnMut(News)> Thread<F> {
 
     /// Waits until there is something to do.
     fn wait(&self) {
-        let next_ns = self.sources.iter().map(FileSource::next_ns).min();
-        let pause = next_ns.map(|next_ns| {
-            let ns = next_ns.saturating_sub(self.clock.now_ns());
-            Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
-        });
-        let mut fds = vec![PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN)];
-        fds.extend(self.watch.fd().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-        // A signal ends the wait too early, which does no harm.
-        let _ = poll(&mut fds, pause.as_ref());
-        // What has rung is in the box by now.
-        let _ = rustix::io::read(&*self.bell, &mut [0; 8]);
+        let next_ns = self.files.values().map(|file| file.source.next_ns()).min();
+        let pause_ns = next_ns.map(|next_ns| next_ns.saturating_sub(self.clock.now_ns()));
+        wait_for_change(&self.watch, &self.bell, pause_ns);
     }
 }
 
@@ -263,7 +287,8 @@ mod tests {
         };
         let source = FileSource::new(Path::new("/hung"), clock.now_ns(), 100_000_000);
         let (out, updates) = channel();
-        let files = vec![(source, Box::new(hung) as Lookup), quick(clock)];
+        let (quick, look) = quick(clock);
+        let files = vec![(0, source, Box::new(hung) as Lookup), (1, quick, look)];
         let discovery = start(clock, files, only_updates(out)).expect("threads");
         let mut faults = Vec::new();
         let mut lists = Vec::new();
@@ -303,7 +328,7 @@ mod tests {
         };
         let source = FileSource::new(Path::new("/slow"), clock.now_ns(), 100_000_000);
         let (out, updates) = channel();
-        let files = vec![(source, Box::new(slow) as Lookup)];
+        let files = vec![(0, source, Box::new(slow) as Lookup)];
         let _discovery = start(clock, files, only_updates(out)).expect("threads");
         let late = updates.recv_timeout(BOUND).expect("an update").result.expect_err("no list");
         assert_eq!(late.defect.kind, crate::fault::FaultKind::Late);

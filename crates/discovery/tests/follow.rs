@@ -6,7 +6,9 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
-use weir_discovery::{Discovery, FaultKind, News, Source, Update, run};
+use weir_discovery::{Discovery, FaultKind, News, Update, run};
+use weir_plan::SourceKind;
+use weir_stats::Key;
 use weir_testkit::assert_frozen;
 
 /// What is waited for comes long before.
@@ -54,6 +56,11 @@ fn only_updates(out: Sender<Update>) -> impl FnMut(News) + Send {
     }
 }
 
+/// The source of a path.
+fn file(path: &Path) -> SourceKind {
+    SourceKind::File(path.to_string_lossy().into_owned())
+}
+
 /// A followed file, and its updates in short.
 struct Followed {
     discovery: Option<Discovery>,
@@ -63,7 +70,7 @@ struct Followed {
 impl Followed {
     fn new(path: &Path) -> Followed {
         let (out, updates) = channel();
-        let discovery = run(&[Source::File(path.to_owned())], only_updates(out));
+        let discovery = run(&[file(path)], Key::new(1), only_updates(out));
         Followed { discovery: Some(discovery.expect("a thread")), updates }
     }
 
@@ -206,9 +213,9 @@ fn what_is_no_list_is_a_sentence_and_the_next_list_counts() {
         "large",
         "many",
     ];
-    let sources: Vec<Source> = names.iter().map(|name| Source::File(folder.path(name))).collect();
+    let sources: Vec<SourceKind> = names.iter().map(|name| file(&folder.path(name))).collect();
     let (out, updates) = channel();
-    let _discovery = run(&sources, only_updates(out)).expect("a thread");
+    let _discovery = run(&sources, Key::new(1), only_updates(out)).expect("a thread");
     let mut page = String::new();
     // Each is read on a thread of its own.
     let first: BTreeMap<usize, Update> = (0..names.len())
@@ -273,9 +280,9 @@ fn sources_of_one_folder_are_kept_apart_and_the_end_is_prompt() {
     let folder = Folder::new("several");
     folder.write("a.json", r#"["a:1"]"#);
     folder.write("b.json", r#"["b:1"]"#);
-    let sources = ["a.json", "b.json", "a.json"].map(|name| Source::File(folder.path(name)));
+    let sources = ["a.json", "b.json", "a.json"].map(|name| file(&folder.path(name)));
     let (out, updates) = channel();
-    let discovery = run(&sources, only_updates(out)).expect("a thread");
+    let discovery = run(&sources, Key::new(1), only_updates(out)).expect("a thread");
     let next = || {
         let update = updates.recv_timeout(BOUND).expect("an update");
         format!("{} {}", update.source, update.result.expect("a list").members[0].addr)

@@ -2,8 +2,8 @@
 
 use crate::fleets::compact;
 use crate::{
-    Change, Edge, Faulty, Fleet, FleetSource, Lb, Listen, Node, Origin, Plan, Point, Scenario, SourceKind,
-    Spec, TlsClient,
+    Change, Edge, Faulty, Fleet, FleetSource, Lb, Listen, Node, Origin, Plan, Point, Scenario, Spec,
+    TlsClient,
 };
 use serde::Serialize;
 use std::io::{self, Write};
@@ -66,12 +66,10 @@ fn bare_traffic(traffic: &Traffic) -> Traffic {
     }
 }
 
-/// A fleet without its name in words and the path of its file.
+/// A fleet without its name in words and the paths of its source.
 fn bare_fleet(fleet: &Fleet) -> Fleet {
-    let bare_source = |source: &FleetSource| {
-        let SourceKind::File(_) = &source.from;
-        FleetSource { from: SourceKind::File(String::new()), ..source.clone() }
-    };
+    let bare_source =
+        |source: &FleetSource| FleetSource { from: source.from.without_paths(), ..source.clone() };
     let source = fleet.source.as_ref().map(bare_source);
     let life = fleet.life.as_ref().map(|life| Life { boot: bare(&life.boot), ..life.clone() });
     Fleet { label: String::new(), lag: bare(&fleet.lag), source, life, ..fleet.clone() }

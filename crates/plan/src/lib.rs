@@ -36,6 +36,8 @@ pub mod ranges;
 mod reach;
 pub mod rewriting;
 pub mod serving;
+mod source;
+pub mod source_ranges;
 pub mod sticky;
 pub mod suggest;
 pub mod template;
@@ -51,8 +53,8 @@ pub use expectation::{Condition, Expectation, Metric, Order};
 pub use graph::{
     Change, ChangeKind, Clock, Connected, DataFile, Edge, Faulty, First, Fleet, FleetSource, HealthCheck,
     HedgeSpec, HttpCheck, KeySource, Keys, LEAST_LAG_NS, Lb, Leavers, Line, Mode, Node, NodeId, Place, Plan,
-    Point, Recording, RequestShape, Rollout, RouteCondition, Scenario, Scope, Site, SourceKind, Spec,
-    TargetState, Value, Wait, Window,
+    Point, Recording, RequestShape, Rollout, RouteCondition, Scenario, Scope, Site, Spec, TargetState, Value,
+    Wait, Window,
 };
 pub use labels::{label, target_labels};
 pub use layers::{levels, listeners, only_way, timed_balancer, with_inner};
@@ -63,4 +65,8 @@ pub use listen::{
 pub use matching::{MatchInput, RequestParts};
 pub use offered::{Effort, SiteLoad, effort, offered_load, unbounded_sites};
 pub use plan_json::PlanError;
+pub use source::{
+    ConsulSource, DnsRecords, DnsSource, EurekaHost, EurekaSource, KubernetesPort, KubernetesSource,
+    SourceKind,
+};
 pub use tls::{CertificateFiles, ClientAuth, MinVersion, TlsClient, TlsServer};

@@ -54,6 +54,9 @@ pub struct TlsServer {
     /// The least version of TLS.
     #[serde(default, skip_serializing_if = "MinVersion::is_default")]
     pub min_version: MinVersion,
+    /// Whether the files are followed while it is served, and read again when they change.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub watch: bool,
 }
 
 /// `tls.client(...)`: TLS to an origin.
@@ -65,6 +68,9 @@ pub struct TlsClient {
     pub name: Option<String>,
     /// The certificate that weir shows if it is asked for one.
     pub certificate: Option<CertificateFiles>,
+    /// Whether the files are followed while it is served, and read again when they change.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub watch: bool,
 }
 
 impl TlsServer {
@@ -75,6 +81,7 @@ impl TlsServer {
             client_ca: self.client_ca.as_ref().map(|_| String::new()),
             client_auth: self.client_auth,
             min_version: self.min_version,
+            watch: self.watch,
         }
     }
 }
@@ -86,6 +93,7 @@ impl TlsClient {
             ca: self.ca.as_ref().map(|_| String::new()),
             name: self.name.clone(),
             certificate: self.certificate.as_ref().map(|_| CertificateFiles::none()),
+            watch: self.watch,
         }
     }
 }

@@ -15,6 +15,7 @@ mod entry;
 mod expected;
 mod expected_page;
 mod explained;
+mod find;
 pub mod graph;
 mod html;
 mod json;
@@ -38,6 +39,7 @@ mod wrap;
 
 pub use column::Column;
 pub use compare::{Comparison, Pairing, Verdict};
+pub use find::ListedFleet;
 pub use number::{duration, group_digits};
 pub use saved::{Design, NotAResult, SavedResult};
 pub use table::escaped;
@@ -46,6 +48,7 @@ pub use trace::TraceForm;
 pub use wrap::{NARROWEST, WIDTH};
 
 use std::io::{self, Write};
+use weir_discovery::Member;
 use weir_load::Outcome;
 use weir_plan::Plan;
 use weir_sim::{Recording, Results};
@@ -217,6 +220,36 @@ pub fn load_rows(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
 /// An error of `out`.
 pub fn offered(plan: &Plan, width: usize, out: &mut dyn Write) -> io::Result<()> {
     offered::write(plan, width, out)
+}
+
+/// Writes what sources list: a heading for each fleet, a line for each member.
+///
+/// # Errors
+/// An error of `out`.
+pub fn find_text(fleets: &[ListedFleet<'_>], out: &mut dyn Write) -> io::Result<()> {
+    find::text(fleets, out)
+}
+
+/// Writes the same as the JSON of `docs/spec/serving.md#find` (`weir.find/1`), ending with a new line.
+///
+/// # Errors
+/// An error of `out`.
+pub fn find_json(fleets: &[ListedFleet<'_>], out: &mut dyn Write) -> io::Result<()> {
+    find::json(fleets, out)
+}
+
+/// Writes that JSON on one line.
+///
+/// # Errors
+/// An error of `out`.
+pub fn find_json_line(fleets: &[ListedFleet<'_>], out: &mut dyn Write) -> io::Result<()> {
+    find::json_line(fleets, out)
+}
+
+/// What differs between two lists of a source, in words: `+ 10.0.0.3:80  - 10.0.0.1:80  ~ 10.0.0.2:80 drain`.
+/// `None`: nothing.
+pub fn find_changes(before: &[Member], now: &[Member]) -> Option<String> {
+    find::changes(before, now)
 }
 
 /// Writes a comparison as the JSON of `docs/spec/language.md#compare` (`weir.compare/1`), ending with a new line.

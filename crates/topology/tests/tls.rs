@@ -48,7 +48,8 @@ fn a_pair_may_stand_alone_or_in_a_list() {
                 certificates,
                 client_ca: None,
                 client_auth: ClientAuth::Require,
-                min_version: Default::default()
+                min_version: Default::default(),
+                watch: false
             }
         );
         assert_eq!(Plan::from_json(&plan.to_json()).expect("reads"), plan);
@@ -77,6 +78,27 @@ fn an_origin_is_verified_by_the_system_unless_the_file_says_by_whom() {
         assert_eq!(connects(&plan.points[0]), Some(&is), "{tls}");
         assert!(plan.points[0].warnings.is_empty(), "port 443 is right with TLS");
     }
+}
+
+/// What watches nothing has the plan that it always had.
+#[test]
+fn only_files_that_are_watched_are_in_the_plan_as_such() {
+    let of = |watch: &str| {
+        let client = format!("tls.client(\"ca.pem\"{watch})");
+        let server = format!("tls.server(\"a.pem\", \"a.key\"{watch})");
+        plan(&format!("listen(\":443\", server(addr=\"x:1\", tls={client}), tls={server})\n"))
+    };
+    let watches = |plan: &Plan| {
+        let point = &plan.points[0];
+        [listens(point).map(|tls| tls.watch), connects(point).map(|tls| tls.watch)]
+    };
+    let says = |plan: &Plan| String::from_utf8(plan.to_json()).expect("UTF-8").matches("\"watch\"").count();
+    for (watch, is, count) in [("", false, 0), (", watch=False", false, 0), (", watch=True", true, 2)] {
+        let plan = of(watch);
+        assert_eq!((watches(&plan), says(&plan)), ([Some(is); 2], count), "{watch}");
+        assert_eq!(Plan::from_json(&plan.to_json()).expect("reads"), plan);
+    }
+    assert_ne!(of(", watch=True").hash, of("").hash);
 }
 
 /// A plan's meaning does not depend on where its files are, but does depend on what verifies which peer.
@@ -123,6 +145,16 @@ fn what_is_wrong_is_said_with_the_remedy() {
             "app.example.com",
         ),
         ("listen(\":1\", server(addr=\"unix:/x\", tls=tls.client()))", "has no name", "name="),
+        (
+            "listen(\":1\", server(), tls=tls.server(\"a\", \"b\", watch=\"yes\"))",
+            "must be True or False",
+            "",
+        ),
+        (
+            "listen(\":1\", server(addr=\"x:1\", tls=tls.client(watch=True)))",
+            "without a file",
+            "leave it out",
+        ),
         ("listen(\":1\", server(addr=\"x:1\", tls=\"yes\"))", "must be TLS to an origin", "tls.client()"),
     ] {
         let wrong = evaluate(&request(&format!("{source}\n"))).map(|_| ()).expect_err(source);

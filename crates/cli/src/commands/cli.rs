@@ -5,6 +5,7 @@ use super::calibrate::Calibrate;
 use super::check::Check;
 use super::compare::Compare;
 use super::completions::Completions;
+use super::find::Find;
 use super::gate::GateCommand;
 use super::graph::Graph;
 use super::help::Help;
@@ -72,6 +73,8 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Inspect a running weir, and change what it serves
     Admin(Admin),
+    /// Ask the sources of fleets which members they list now
+    Find(Find),
     /// Answer health checks beside an application, which begins cold
     Gate(GateCommand),
     /// Send a scenario's requests to a URL, open loop

@@ -7,6 +7,7 @@ mod cli;
 mod compare;
 mod completions;
 mod explain;
+mod find;
 mod gate;
 mod graph;
 pub(crate) mod help;
@@ -38,6 +39,7 @@ pub(crate) fn run(command: Option<Command>) -> Result<(), Failure> {
         Some(Command::Merge(args)) => merge::run(&args),
         Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::Admin(args)) => admin::run(&args),
+        Some(Command::Find(args)) => find::run(&args),
         Some(Command::Gate(args)) => gate::run(&args),
         Some(Command::Load(args)) => load::run(&args),
         Some(Command::Verify(args)) => verify::run(&args),

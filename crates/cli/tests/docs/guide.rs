@@ -81,6 +81,11 @@ fn the_files_made_of_measurements_run() {
     assert_page_runs("measuring.md", 3);
 }
 
+#[test]
+fn the_line_of_each_source_can_be_served() {
+    assert_page_runs("discovery.md", 5);
+}
+
 /// Its files run, and `weir gate --dry-run` prints what it shows.
 #[test]
 fn the_page_about_deploys_is_true() {

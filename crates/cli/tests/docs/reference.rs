@@ -46,10 +46,14 @@ fn page() -> String {
         for f in all.iter().filter(|f| f.group == group) {
             function(f, &mut shown, &mut out);
         }
-        if group == Group::Balance {
-            out.push_str("\n### What every balancer takes besides\n\nBy keyword.\n\n");
-            let shared =
-                all.iter().find(|f| f.name == "lb.random").map(|f| &f.arguments[..]).unwrap_or_default();
+        let family = match group {
+            Group::Balance => Some(("balancer", "lb.random")),
+            Group::Serve => Some(("`find.*`", "find.file")),
+            _ => None,
+        };
+        if let Some((family, one)) = family {
+            let _ = writeln!(out, "\n### What every {family} takes besides\n\nBy keyword.\n");
+            let shared = all.iter().find(|f| f.name == one).map(|f| &f.arguments[..]).unwrap_or_default();
             arguments(shared.iter().filter(|a| a.shared), &mut out);
         }
     }

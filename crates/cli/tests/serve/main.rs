@@ -8,6 +8,7 @@ mod drain;
 mod edges;
 mod errors;
 mod faults;
+mod find;
 mod gate;
 mod http11probe;
 mod large;

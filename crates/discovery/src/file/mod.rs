@@ -1,18 +1,22 @@
 //! A list in a file, followed through renames over it, swapped symbolic links, writes in place and lost folders.
 //!
 //! Nothing here waits but [`FileReader`], which the system may hold up: [`FileSource`] says when the file is read, and what
-//! to make of a reading that does not end.
+//! to make of a reading that does not end. [`PlainFile`] follows a file of any other content by the same rules.
 
 mod chain;
 mod follow;
+mod plain;
 mod reader;
 mod reading;
+mod wait;
 mod watch;
 
 #[cfg(test)]
-mod folder;
+pub(crate) mod folder;
 
+pub(crate) use plain::PlainFile;
 pub(crate) use reader::{FileReader, Job, LookResult};
+pub(crate) use wait::wait_for_change;
 pub(crate) use watch::Watch;
 
 use crate::fault::{Defect, Fault, FaultKind, Reports};

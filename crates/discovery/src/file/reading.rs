@@ -33,6 +33,11 @@ impl Stamp {
             changed: (stat.st_ctime, stat.st_ctime_nsec),
         }
     }
+
+    /// The number of bytes.
+    pub(super) fn size(&self) -> u64 {
+        u64::try_from(self.size).unwrap_or(u64::MAX)
+    }
 }
 
 /// The stamp of the regular file at a path, which is not opened: opening a device can do something.

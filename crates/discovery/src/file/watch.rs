@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(
             said.iter().map(|said| said.replace(root.trim_end_matches('/'), "FOLDER")).collect::<Vec<_>>(),
             [
-                "some lists are not watched, but looked at every 5s: the folder FOLDER cannot be watched: Operation not supported (os error 95); see to its file system, or move the list to another one"
+                "some lists are not watched, but looked at every 5s: the folder FOLDER cannot be watched: Operation not supported (os error 95); see to its file system, or move the file to another one"
             ]
         );
         assert_eq!(refused(&Watch::new(), &folder), [""; 0]);

@@ -309,7 +309,7 @@ impl<'a> Reader<'a> {
 
     fn leave_out(&mut self, raw: &'a RawValue, number: usize, objection: Objection) {
         let (text, places) = (self.text, &mut self.places);
-        self.list.leave_out(number, objection, || places.find(offset(text, raw)));
+        self.list.leave_out(number, objection, || Some(places.find(offset(text, raw))));
     }
 }
 

@@ -1,11 +1,14 @@
 //! Lists of members, the same for every source: what is in one, what is left out, and what counts twice.
 
 pub(crate) mod json;
+mod registered;
+
+pub(crate) use registered::{Registered, listed, listed_with_stated};
 
 use crate::fault::{Defect, FaultKind, printable};
 use crate::place::Place;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use weir_plan::address::Address;
 
@@ -52,13 +55,24 @@ pub struct Snapshot {
     pub left_out: Vec<Finding>,
     /// The number of entries that do not count.
     pub left_out_count: usize,
+    /// Members that the source says are gone, where it says so: that is no matter of doubt.
+    pub departures: Vec<Departure>,
+}
+
+/// A member that its source says is gone: deleted, or out of service.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Departure {
+    /// Its address.
+    pub addr: String,
+    /// What told it from another at that address.
+    pub id: Option<String>,
 }
 
 /// An entry that does not count, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Where in the text.
-    pub place: Place,
+    /// Where in the text of a file.
+    pub place: Option<Place>,
     /// Which entry of the list, from 1.
     pub entry: usize,
     /// What is wrong, without a full stop.
@@ -69,7 +83,8 @@ pub struct Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: entry {}: {}", self.place, self.entry, self.problem)?;
+        self.place.map_or(Ok(()), |place| write!(f, "{place}: "))?;
+        write!(f, "entry {}: {}", self.entry, self.problem)?;
         self.remedy.as_ref().map_or(Ok(()), |remedy| write!(f, "; {remedy}"))
     }
 }
@@ -125,7 +140,12 @@ impl Builder {
     }
 
     /// Notes an entry that does not count. Where it is need not be found for all of them.
-    pub(crate) fn leave_out(&mut self, entry: usize, objection: Objection, find: impl FnOnce() -> Place) {
+    pub(crate) fn leave_out(
+        &mut self,
+        entry: usize,
+        objection: Objection,
+        find: impl FnOnce() -> Option<Place>,
+    ) {
         self.snapshot.left_out_count += 1;
         if self.snapshot.left_out.len() < MOST_FINDINGS {
             let Objection { problem, remedy } = objection;
@@ -139,8 +159,21 @@ impl Builder {
         }
     }
 
+    /// Notes a member that the source says is gone. One that is listed as well is there.
+    pub(crate) fn depart(&mut self, departure: Departure) {
+        self.snapshot.departures.push(departure);
+    }
+
     pub(crate) fn finish(self) -> Snapshot {
-        self.snapshot
+        let Builder { mut snapshot, .. } = self;
+        if !snapshot.departures.is_empty() {
+            let there: HashSet<(&str, Option<&str>)> =
+                snapshot.members.iter().map(|m| (m.addr.as_str(), m.id.as_deref())).collect();
+            snapshot.departures.retain(|d| !there.contains(&(d.addr.as_str(), d.id.as_deref())));
+            snapshot.departures.sort_unstable();
+            snapshot.departures.dedup();
+        }
+        snapshot
     }
 }
 

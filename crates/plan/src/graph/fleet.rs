@@ -1,6 +1,7 @@
 //! Fleets: targets that come and go while it runs, and the changes that a scenario makes to them.
 
 use super::{Mode, NodeId};
+use crate::SourceKind;
 use serde::{Deserialize, Serialize};
 use weir_model::Dist;
 use weir_model::process::Life;
@@ -34,14 +35,6 @@ pub struct FleetSource {
     pub shrink: Option<f64>,
     /// How long a member that only a doubted list lacks is picked, ns.
     pub grace_ns: u64,
-}
-
-/// The kinds of sources.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SourceKind {
-    /// A JSON file: its path as seen from the working directory; not part of the hash.
-    File(String),
 }
 
 /// A change of a fleet during a run (`change.`).

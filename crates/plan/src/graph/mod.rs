@@ -16,9 +16,7 @@ pub use balancer::{HealthCheck, HttpCheck, KeySource, LEAST_LAG_NS, Lb, Scope};
 pub use connected::Connected;
 pub(crate) use connected::WithConnections;
 pub use faulty::{Clock, Faulty, Line, Mode};
-pub use fleet::{
-    Change, ChangeKind, First, Fleet, FleetSource, Leavers, Rollout, SourceKind, TargetState, Wait,
-};
+pub use fleet::{Change, ChangeKind, First, Fleet, FleetSource, Leavers, Rollout, TargetState, Wait};
 pub use members::{DrivenNodes, Fleets, ListedMember, Member, Members};
 pub use scenario::{Keys, Recording, RequestShape, Scenario, Window};
 pub use spec::{HedgeSpec, RouteCondition, Spec};

@@ -253,7 +253,7 @@ impl Spec {
             Spec::Fanout { .. } => "fanout",
             Spec::Connection(_) => "connection",
             Spec::Fleet(Fleet { source: None, .. }) => "fleet",
-            Spec::Fleet(Fleet { source: Some(_), .. }) => "find.file",
+            Spec::Fleet(Fleet { source: Some(source), .. }) => source.from.function(),
         }
     }
 }

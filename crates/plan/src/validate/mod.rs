@@ -12,6 +12,7 @@ mod listening;
 mod node;
 mod scenario;
 mod serving;
+mod source;
 mod spec;
 
 /// The first thing that is wrong with a plan, with its place in it. The checks below it each say what is wrong in words

@@ -57,10 +57,13 @@ fn tls_server(tls: &TlsServer) -> Checked {
     tls.client_ca.as_deref().map_or(Ok(()), |ca| word("client_ca", ca, ranges::tls_path))
 }
 
-/// TLS to an origin.
-fn tls_client(tls: &TlsClient) -> Checked {
+/// TLS to an origin or a registry.
+pub(super) fn tls_client(tls: &TlsClient) -> Checked {
     tls.ca.as_deref().map_or(Ok(()), |ca| word("ca", ca, ranges::tls_path))?;
     tls.name.as_deref().map_or(Ok(()), |name| word("name", name, ranges::tls_name))?;
+    if tls.watch && tls.ca.is_none() && tls.certificate.is_none() {
+        return Err("watch: there is no file to watch".to_owned());
+    }
     tls.certificate.as_ref().map_or(Ok(()), certificate)
 }
 

@@ -1,6 +1,6 @@
 //! Kinds of nodes with their arguments, and distributions.
 
-use super::{around, asked, serving};
+use super::{around, asked, serving, source};
 use crate::ranges;
 use crate::{Clock, Faulty, Fleet, Line, Mode, Spec};
 use weir_model::{Dist, warmup};
@@ -72,8 +72,7 @@ fn check_fleet(fleet: &Fleet) -> Result<(), String> {
     if let Some(life) = &fleet.life {
         dist(&life.boot).map_err(|why| format!("boot: {why}"))?;
     }
-    let shrink = fleet.source.as_ref().and_then(|source| source.shrink);
-    shrink.map_or(Ok(()), |shrink| share("shrink", shrink))
+    fleet.source.as_ref().map_or(Ok(()), source::check)
 }
 
 /// A message that is sent again must be able to arrive at some time.

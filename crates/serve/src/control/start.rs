@@ -22,7 +22,7 @@ use crate::threads::certificates::Certificates;
 use crate::threads::clients::shortage;
 use crate::threads::generation::{Conf, Generation};
 use crate::threads::mail::ToLoop;
-use crate::threads::process::{Mail, Mailboxes, Process, Root};
+use crate::threads::process::{Mail, Mailboxes, Process, Root, seed};
 use crate::threads::watchdog;
 use crate::transport::inner::{Inner, InnerAddress};
 use crate::upstream::connect::BuiltInServers;
@@ -76,6 +76,7 @@ pub fn start(
         .inspect_err(|_| files.remove(u32::MAX))?;
     running.remote.reloader.keep_fleets(fleets).inspect_err(|_| running.remote.drain())?;
     played::start(&running.remote.reloader, point).inspect_err(|_| running.remote.drain())?;
+    running.remote.reloader.follow_certificates();
     Ok(running)
 }
 
@@ -92,7 +93,7 @@ fn first_members(
         return Ok((Filled { point, serving, nodes }, FleetSet::default()));
     }
     let mut known = FleetSet::of_predecessor(&options.fleets, 0);
-    known.lists = fleets::first_lists(&known.unheard(point))?;
+    known.lists = fleets::first_lists(&known.unheard(point), Key::new(seed()?))?;
     let set = known.renewed(point, 0);
     let filled = members::filled(point, nodes, &set, options.inject).map_err(Error::Members)?;
     Ok((filled, set))

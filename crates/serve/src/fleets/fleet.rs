@@ -5,7 +5,6 @@ use super::handed::{HandedFleet, HandedMember};
 use super::seats::Seats;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weir_discovery::{Member, Snapshot, State};
 use weir_plan::fleets::ListedMember;
@@ -64,12 +63,12 @@ pub(crate) struct FleetMembers {
     pub number: usize,
     /// Its name, for people and metrics.
     pub name: Arc<str>,
-    /// The file that lists them.
-    pub path: PathBuf,
+    /// What lists them.
+    pub source: SourceKind,
     /// Whether it has had a list.
     pub has_list: bool,
-    /// The file of the last one.
-    listed_by: Option<PathBuf>,
+    /// What gave the last one.
+    listed_by: Option<SourceKind>,
     doubt: Doubt,
     /// Since when its source gives none, ns.
     pub failing_since_ns: Option<u64>,
@@ -87,14 +86,14 @@ impl FleetMembers {
     pub fn new(number: usize, fleet: &Fleet) -> Option<FleetMembers> {
         let source = fleet.source.as_ref()?;
         let doubt = Doubt { shrink: source.shrink, grace_ns: source.grace_ns };
-        Some(FleetMembers::empty(number, &fleet.label, path(fleet)?, doubt))
+        Some(FleetMembers::empty(number, &fleet.label, source.from.clone(), doubt))
     }
 
-    fn empty(number: usize, name: &str, path: PathBuf, doubt: Doubt) -> FleetMembers {
+    fn empty(number: usize, name: &str, source: SourceKind, doubt: Doubt) -> FleetMembers {
         FleetMembers {
             number,
             name: name.into(),
-            path,
+            source,
             has_list: false,
             listed_by: None,
             doubt,
@@ -117,7 +116,7 @@ impl FleetMembers {
         };
         HandedFleet {
             name: String::from(&*self.name),
-            path: self.path.clone(),
+            source: self.source.clone(),
             members: self.places().iter().flatten().filter_map(member).collect(),
         }
     }
@@ -126,8 +125,8 @@ impl FleetMembers {
     pub(super) fn restored(handed: &HandedFleet, now_ns: u64) -> FleetMembers {
         let mut fleet = FleetMembers {
             has_list: true,
-            listed_by: Some(handed.path.clone()),
-            ..FleetMembers::empty(0, &handed.name, handed.path.clone(), Doubt::default())
+            listed_by: Some(handed.source.clone()),
+            ..FleetMembers::empty(0, &handed.name, handed.source.clone(), Doubt::default())
         };
         for HandedMember { key, record } in &handed.members {
             let MemberKey { addr, id } = key.clone();
@@ -141,18 +140,18 @@ impl FleetMembers {
 
     /// Takes the place of another topology's fleet, and its members.
     pub fn follow(self, before: &FleetMembers) -> FleetMembers {
-        let FleetMembers { number, name, path, doubt, .. } = self;
-        let mut own = FleetMembers { number, name, path, doubt, ..before.clone() };
+        let FleetMembers { number, name, source, doubt, .. } = self;
+        let mut own = FleetMembers { number, name, source, doubt, ..before.clone() };
         own.members.configure(doubt);
-        if own.path != before.path {
+        if own.source != before.source {
             own.failing_since_ns = None;
         }
         own
     }
 
-    /// Whether its file has given a list, rather than one that listed the members before.
+    /// Whether its source has given a list, rather than one that listed the members before.
     pub fn is_listed(&self) -> bool {
-        self.listed_by.as_ref() == Some(&self.path)
+        self.listed_by.as_ref() == Some(&self.source)
     }
 
     /// The members by state.
@@ -191,10 +190,13 @@ impl FleetMembers {
             // What another source listed is no measure of this one.
             self.members.configure(Doubt { shrink: None, ..self.doubt });
         }
+        let stated =
+            list.departures.iter().map(|one| MemberKey { addr: one.addr.clone(), id: one.id.clone() });
+        self.members.state_gone(now_ns, &stated.collect::<Vec<_>>(), &mut changes);
         let verdict = self.members.replace(now_ns, &gone, &entries, &mut changes);
         self.members.configure(self.doubt);
         (self.has_list, self.failing_since_ns) = (true, None);
-        self.listed_by = Some(self.path.clone());
+        self.listed_by = Some(self.source.clone());
         let result = match ListResult::from(verdict) {
             ListResult::Same if !changes.is_empty() => ListResult::Changed,
             result => result,
@@ -253,12 +255,6 @@ impl FleetMembers {
         self.changes += counted;
         counted
     }
-}
-
-/// The file that lists the members of a fleet.
-fn path(fleet: &Fleet) -> Option<PathBuf> {
-    let SourceKind::File(path) = &fleet.source.as_ref()?.from;
-    Some(Path::new(path).to_owned())
 }
 
 fn entry(member: &Member) -> Entry<MemberKey> {
@@ -331,7 +327,8 @@ mod tests {
     fn the_first_list_of_another_source_is_believed() {
         let mut before = fleet();
         before.list(0, &list(&[("a:1", None), ("b:1", None), ("c:1", None)]));
-        let mut after = FleetMembers { path: "b.json".into(), ..fleet() }.follow(&before);
+        let mut after =
+            FleetMembers { source: SourceKind::File("b.json".to_owned()), ..fleet() }.follow(&before);
         assert!(before.is_listed() && !after.is_listed());
         assert_eq!(after.list(1, &list(&[("d:1", None)])).0, ListResult::Changed);
         assert_eq!((addresses(&after), after.is_listed()), (vec!["d:1".to_owned()], true));

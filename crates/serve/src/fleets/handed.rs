@@ -3,14 +3,14 @@
 use super::FleetSet;
 use super::fleet::{FleetMembers, MemberKey};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use weir_plan::SourceKind;
 use weir_policy::fleet::MemberRecord;
 
 /// A fleet's members in an offer to a successor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HandedFleet {
     pub(super) name: String,
-    pub(super) path: PathBuf,
+    pub(super) source: SourceKind,
     /// In the order of their places.
     pub(super) members: Vec<HandedMember>,
 }

@@ -8,11 +8,12 @@ use super::{Changes, FleetSet};
 use crate::metrics::now_unix_ms;
 use std::collections::BTreeSet;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
-use weir_discovery::{Discovery, News, Snapshot, Source, Unwatched, UnwatchedKind, Update, run};
+use weir_discovery::{Discovery, News, Snapshot, Unwatched, UnwatchedKind, Update, run};
+use weir_plan::SourceKind;
+use weir_stats::Key;
 
 /// How often targets are looked at that only a doubted list lacks.
 const LOOK: Duration = Duration::from_millis(250);
@@ -65,14 +66,15 @@ pub(crate) trait Applies: Send + Sync {
 }
 
 /// Starts the thread, which ends by [`Message::Stop`]. Returns the way to it.
-pub(crate) fn start(door: Arc<impl Applies + 'static>) -> io::Result<Sender<Message>> {
+pub(crate) fn start(door: Arc<impl Applies + 'static>, draw: Key) -> io::Result<Sender<Message>> {
     let (out, inbox) = channel();
     let keeper = Keeper {
         door,
         inbox,
         out: out.clone(),
         round: 0,
-        paths: BTreeSet::new(),
+        draw,
+        sources: BTreeSet::new(),
         discovery: None,
         is_blind: false,
         failures: Failures::default(),
@@ -93,7 +95,9 @@ struct Keeper<A> {
     out: Sender<Message>,
     /// Sources that are followed: all of them are begun anew when there are others.
     round: u64,
-    paths: BTreeSet<PathBuf>,
+    sources: BTreeSet<SourceKind>,
+    /// Of the pauses of sources after failures.
+    draw: Key,
     discovery: Option<Discovery>,
     /// Whether they cannot be.
     is_blind: bool,
@@ -135,22 +139,22 @@ impl<A: Applies> Keeper<A> {
         }
     }
 
-    /// Follows the files of the fleets as they are.
+    /// Follows the sources of the fleets as they are.
     fn follow(&mut self) {
-        let paths = self.door.read(|set, _| set.paths());
-        if paths == self.paths {
+        let sources = self.door.read(|set, _| set.sources());
+        if sources == self.sources {
             return;
         }
         self.round += 1;
         let (out, round) = (self.out.clone(), self.round);
-        let sources: Vec<Source> = paths.iter().cloned().map(Source::File).collect();
+        let followed: Vec<SourceKind> = sources.iter().cloned().collect();
         let deliver = move |news| {
             drop(out.send(match news {
                 News::Update(update) => Message::Update(round, update),
                 News::Unwatched(unwatched) => Message::Unwatched(unwatched),
             }));
         };
-        self.discovery = match run(&sources, deliver) {
+        self.discovery = match run(&followed, self.draw.with(round), deliver) {
             Ok(discovery) => Some(discovery),
             Err(e) => {
                 if !std::mem::replace(&mut self.is_blind, true) {
@@ -161,7 +165,7 @@ impl<A: Applies> Keeper<A> {
             }
         };
         self.is_blind = false;
-        self.paths = paths;
+        self.sources = sources;
     }
 
     /// Waits until there is something to do. Returns the lists and faults that have come; `None`: it ends.
@@ -235,13 +239,13 @@ impl<A: Applies> Keeper<A> {
         if updates.is_empty() && failed.is_empty() && !is_due && self.unserved.is_none() {
             return;
         }
-        let paths: Vec<&PathBuf> = self.paths.iter().collect();
+        let sources: Vec<&SourceKind> = self.sources.iter().collect();
         let (log, differs) = (&mut self.log, self.unserved.is_some());
         let result = self.door.change(&mut |set, now_ns| {
             let mut all = vec![Changes::default(); set.fleets.len()];
             for update in updates {
-                let Some(path) = paths.get(update.source) else { continue };
-                take(set, now_ns, path, update, &mut all, log);
+                let Some(source) = sources.get(update.source) else { continue };
+                take(set, now_ns, source, update, &mut all, log);
             }
             for (fleet, changes) in set.fleets.iter_mut().zip(&mut all) {
                 let own = failed.iter().filter(|(number, _)| *number == fleet.number);
@@ -250,7 +254,7 @@ impl<A: Applies> Keeper<A> {
                 *changes += fleet.tick(now_ns);
                 if !changes.is_empty() {
                     fleet.last_change_unix_ms = Some(now_unix_ms());
-                    log.note(&fleet.name, &fleet.path, *changes);
+                    log.note(&fleet.name, &fleet.source, *changes);
                 }
             }
             differs || all.iter().any(|changes| !changes.is_empty())
@@ -300,16 +304,16 @@ fn latest(updates: Vec<Update>) -> Vec<Update> {
 fn take(
     set: &mut FleetSet,
     now_ns: u64,
-    path: &PathBuf,
+    source: &SourceKind,
     update: &Update,
     all: &mut [Changes],
     log: &mut Log,
 ) {
     let before = match &update.result {
-        Ok(list) => set.lists.insert(path.clone(), list.clone()),
+        Ok(list) => set.lists.insert(source.clone(), list.clone()),
         Err(_) => None,
     };
-    for (fleet, changes) in set.fleets.iter_mut().zip(all).filter(|(fleet, _)| fleet.path == *path) {
+    for (fleet, changes) in set.fleets.iter_mut().zip(all).filter(|(fleet, _)| fleet.source == *source) {
         match &update.result {
             // The list that was waited for comes once more when the file begins to be followed.
             Ok(list)
@@ -321,9 +325,9 @@ fn take(
                 let (result, more) = fleet.list(now_ns, list);
                 *changes += more;
                 if result == ListResult::Doubted && fleet.counts().withdrawn > 0 {
-                    log.doubted(&fleet.name, path, list.members.len(), was, fleet.counts());
+                    log.doubted(&fleet.name, source, list.members.len(), was, fleet.counts());
                 }
-                log.left_out(&fleet.name, path, list);
+                log.left_out(&fleet.name, source, list);
             }
             Err(fault) => {
                 fleet.fail(now_ns);

@@ -1,4 +1,4 @@
-//! Fleets whose members a source lists (`find.file`): from a list to targets that requests are sent to.
+//! Fleets whose members a source lists (`find.*`): from a list to targets that requests are sent to.
 //!
 //! [`fleet`] has the members of each, by the rules of `weir_policy::fleet`; [`set`] all fleets of a topology, and which
 //! of another topology each is. [`keeper`] is the thread that takes lists and lets time pass. It changes what is served

@@ -2,34 +2,34 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
-use weir_discovery::{News, Snapshot, Source, run};
+use weir_discovery::{News, Snapshot, run};
+use weir_plan::SourceKind;
+use weir_stats::Key;
 
 /// How long the first lists are waited for (`docs/spec/serving.md`).
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The first list of each file.
-pub(crate) type FirstLists = BTreeMap<PathBuf, Arc<Snapshot>>;
+/// The first list of each source.
+pub(crate) type FirstLists = BTreeMap<SourceKind, Arc<Snapshot>>;
 
-/// The first list of each of these files, as far as one comes in time. What is wrong with the others is reported
+/// The first list of each of these sources, as far as one comes in time. What is wrong with the others is reported
 /// once they are followed.
-pub(crate) fn first_lists(paths: &[PathBuf]) -> io::Result<FirstLists> {
+pub(crate) fn first_lists(sources: &[SourceKind], draw: Key) -> io::Result<FirstLists> {
     let mut lists = FirstLists::new();
-    if paths.is_empty() {
+    if sources.is_empty() {
         return Ok(lists);
     }
-    let sources: Vec<Source> = paths.iter().cloned().map(Source::File).collect();
     let (out, updates) = channel();
-    let _discovery = run(&sources, move |news| drop(out.send(news)))?;
+    let _discovery = run(sources, draw, move |news| drop(out.send(news)))?;
     let end = Instant::now() + PATIENCE;
-    while lists.len() < paths.len() {
+    while lists.len() < sources.len() {
         let Ok(news) = updates.recv_timeout(end.saturating_duration_since(Instant::now())) else { break };
         let News::Update(update) = news else { continue };
-        if let (Ok(list), Some(path)) = (update.result, paths.get(update.source)) {
-            lists.insert(path.clone(), list);
+        if let (Ok(list), Some(source)) = (update.result, sources.get(update.source)) {
+            lists.insert(source.clone(), list);
         }
     }
     Ok(lists)

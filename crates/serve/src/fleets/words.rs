@@ -3,10 +3,10 @@
 
 use super::Changes;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use weir_discovery::Snapshot;
+use weir_plan::SourceKind;
 use weir_policy::fleet::MemberCounts;
 
 /// Changes are said at most once in this time.
@@ -28,7 +28,7 @@ pub(super) enum Line {
 #[derive(Debug, Default)]
 pub(super) struct Log {
     faults: Vec<String>,
-    changes: BTreeMap<(Arc<str>, PathBuf), Changes>,
+    changes: BTreeMap<(Arc<str>, SourceKind), Changes>,
     said: Option<Instant>,
     /// When a list was last said to be doubted, by fleet.
     doubted: BTreeMap<Arc<str>, Instant>,
@@ -36,8 +36,8 @@ pub(super) struct Log {
 
 impl Log {
     /// Notes changes of a fleet.
-    pub fn note(&mut self, fleet: &Arc<str>, path: &Path, changes: Changes) {
-        *self.changes.entry((fleet.clone(), path.to_owned())).or_default() += changes;
+    pub fn note(&mut self, fleet: &Arc<str>, source: &SourceKind, changes: Changes) {
+        *self.changes.entry((fleet.clone(), source.clone())).or_default() += changes;
     }
 
     /// Notes a fault.
@@ -46,7 +46,14 @@ impl Log {
     }
 
     /// Notes that a list is doubted.
-    pub fn doubted(&mut self, fleet: &Arc<str>, path: &Path, n: usize, was: MemberCounts, is: MemberCounts) {
+    pub fn doubted(
+        &mut self,
+        fleet: &Arc<str>,
+        source: &SourceKind,
+        n: usize,
+        was: MemberCounts,
+        is: MemberCounts,
+    ) {
         let now = Instant::now();
         if self.doubted.get(fleet).is_some_and(|said| now < *said + DOUBTS_APART) {
             return;
@@ -55,21 +62,24 @@ impl Log {
         let before = was.up + was.drain + was.withdrawn;
         self.line(format!(
             "fleet {fleet}: the list has {n} members of {before}, which is too few to be believed at once: {} that it lacks \
-            are picked until they fail, or their grace is over (file {})",
-            is.withdrawn,
-            path.display()
+            are picked until they fail, or their grace is over ({source})",
+            is.withdrawn
         ));
     }
 
     /// Notes entries of a list that do not count: the first of them.
-    pub fn left_out(&mut self, fleet: &str, path: &Path, list: &Snapshot) {
+    pub fn left_out(&mut self, fleet: &str, source: &SourceKind, list: &Snapshot) {
         let Some(first) = list.left_out.first() else { return };
         let more = match list.left_out_count.saturating_sub(1) {
             0 => String::new(),
             1 => "; so is 1 more".to_owned(),
             n => format!("; so are {n} more"),
         };
-        self.line(format!("fleet {fleet}: an entry is left out: {}:{first}{more}", path.display()));
+        let place = match source {
+            SourceKind::File(path) => format!("{path}:"),
+            _ => format!("{source}: "),
+        };
+        self.line(format!("fleet {fleet}: an entry is left out: {place}{first}{more}"));
     }
 
     /// When there is something to write; `None`: there is nothing.
@@ -88,8 +98,8 @@ impl Log {
         }
         self.said = Some(now);
         let mut changes = std::mem::take(&mut self.changes).into_iter();
-        let Some(((fleet, path), first)) = changes.next() else { return };
-        let mut line = format!("fleet {fleet}: {} (file {})", first.words(), path.display());
+        let Some(((fleet, source), first)) = changes.next() else { return };
+        let mut line = format!("fleet {fleet}: {} ({source})", first.words());
         let (mut others, mut of_others) = (0, Changes::default());
         for (_, changes) in changes {
             others += 1;
@@ -117,7 +127,11 @@ mod tests {
         let at = |log: &mut Log, ms, added| {
             let now = start + Duration::from_millis(ms);
             if added > 0 {
-                log.note(&"api".into(), Path::new("api.json"), Changes { added, ..Changes::default() });
+                log.note(
+                    &"api".into(),
+                    &SourceKind::File("api.json".to_owned()),
+                    Changes { added, ..Changes::default() },
+                );
             }
             let mut lines = Vec::new();
             log.write(now, |line| lines.push(line));
@@ -135,10 +149,10 @@ mod tests {
         let mut log = Log::default();
         for n in 0..25 {
             let changes = Changes { added: 1, ..Changes::default() };
-            log.note(&format!("f{n:02}").into(), Path::new("a.json"), changes);
+            log.note(&format!("f{n:02}").into(), &SourceKind::File("a.json".to_owned()), changes);
             log.doubted(
                 &"api".into(),
-                Path::new("b.json"),
+                &SourceKind::File("b.json".to_owned()),
                 0,
                 MemberCounts::default(),
                 MemberCounts::default(),

@@ -87,8 +87,8 @@ impl Remote {
         let no_target = view.listeners.iter().filter(|listener| !listener.has_target);
         let no_target = no_target.map(|listener| format!("listener {} has no target", listener.name));
         let listed = self.reloader().each_fleet(|fleet, _| {
-            let file = fleet.path.display();
-            (!fleet.has_list).then(|| format!("fleet {} has had no list yet (file {file})", fleet.name))
+            let word = || format!("fleet {} has had no list yet ({})", fleet.name, fleet.source);
+            (!fleet.has_list).then(word)
         });
         let missing: Vec<String> =
             none.into_iter().chain(no_target).chain(listed.into_iter().flatten()).collect();
@@ -113,7 +113,7 @@ fn fleet(of: &FleetMembers, now_ns: u64) -> FleetView {
     let counts = of.counts();
     FleetView {
         fleet: of.name.to_string(),
-        source: format!("file {}", of.path.display()),
+        source: of.source.to_string(),
         members: counts.up + counts.drain + counts.withdrawn,
         withdrawn: counts.withdrawn,
         draining: counts.drain,

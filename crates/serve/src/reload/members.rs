@@ -29,6 +29,9 @@ fn most_graphs(nodes: usize) -> usize {
     (NODES / nodes.max(1)).clamp(4 * MOST_LEFT, 1_000)
 }
 
+/// The purpose of draws for pauses of sources that fail.
+const SOURCES: u64 = 0x534f_5552;
+
 /// A topology with the members that its fleets have.
 pub(crate) struct Filled {
     pub point: Arc<Point>,
@@ -86,13 +89,13 @@ fn same_keys(before: &Generation, point: &Point) -> Result<BTreeMap<NodeId, [u64
 }
 
 impl Reloader {
-    /// Waits a while for lists of files that no fleet had before.
+    /// Waits a while for lists of sources that no fleet had before.
     pub(super) fn first_lists(&self, point: &Point) -> Result<FirstLists, String> {
         if self.process.run.is_some() {
             return Ok(FirstLists::new());
         }
         let unheard = lock(&self.fleets).unheard(point);
-        fleets::first_lists(&unheard).map_err(|e| e.to_string())
+        fleets::first_lists(&unheard, self.key.with(SOURCES)).map_err(|e| e.to_string())
     }
 
     /// The topology of a reload with the members of its fleets, and those fleets.
@@ -119,7 +122,7 @@ impl Reloader {
         match &*keeper {
             Some(keeper) => _ = keeper.send(Message::Renewed),
             None if is_empty => {}
-            None => *keeper = Some(fleets::start(self.clone())?),
+            None => *keeper = Some(fleets::start(self.clone(), self.key.with(SOURCES))?),
         }
         Ok(())
     }

@@ -9,4 +9,6 @@ pub(crate) mod options;
 pub(crate) mod overrides;
 pub(crate) mod played;
 pub(crate) mod reloader;
+mod renewal_log;
+mod renewer;
 pub(crate) mod sources;

@@ -8,6 +8,7 @@
 use super::changes;
 use super::listeners::{self, BoundListeners, ListenerSet, Logs, PreviousListeners};
 use super::options::Options;
+use super::renewer::RenewerMessage;
 use super::sources;
 use crate::exchange::NodeId;
 use crate::fleets::{FleetSet, Message};
@@ -136,7 +137,7 @@ pub(crate) struct Reloader {
     former: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
     asked: Mutex<ReloadQueue>,
     changed: Condvar,
-    key: Key,
+    pub(super) key: Key,
     following: Following,
     pub(super) options: Options,
     /// The fleets whose members are listed, and the thread that keeps them.
@@ -144,6 +145,8 @@ pub(crate) struct Reloader {
     pub(super) keeper: Mutex<Option<Sender<Message>>>,
     /// Epochs that changes of members have made.
     pub(super) of_members: Mutex<BTreeSet<u32>>,
+    /// The thread that renews certificates, if any is watched.
+    pub(super) renewer: Mutex<Option<Sender<RenewerMessage>>>,
 }
 
 /// What the next generation is.
@@ -207,6 +210,7 @@ impl Reloader {
             fleets: Mutex::default(),
             keeper: Mutex::default(),
             of_members: Mutex::default(),
+            renewer: Mutex::default(),
         });
         if reloader.options.source.is_some() {
             let own = reloader.clone();
@@ -244,6 +248,7 @@ impl Reloader {
         lock(&self.asked).stops = true;
         self.changed.notify_all();
         self.stop_keeper();
+        self.stop_renewer();
         // A reload that waits for a graph to end checks `stops` whenever it is woken.
         self.process.state.graph_ended.raise();
     }
@@ -293,6 +298,13 @@ impl Reloader {
 
     /// Serves another topology from now on; on an error nothing changes.
     pub fn apply(self: &Arc<Self>, next: NewTopology) -> Result<String, ReloadError> {
+        let result = self.replace(next);
+        // Also where it has failed: listeners may show what it has read.
+        self.follow_certificates();
+        result
+    }
+
+    fn replace(self: &Arc<Self>, next: NewTopology) -> Result<String, ReloadError> {
         let Some(Turn { next, fleets, one_at_a_time: _one_at_a_time }) = self.take_turn(&next)? else {
             return Ok(self.stay(lock(&self.state).current.blueprint.generation));
         };
@@ -559,6 +571,15 @@ impl Reloader {
                 weir_heap::give_back();
             }
         }
+    }
+
+    /// Notes which certificates have expired or are not valid yet, now that some were renewed; says those that are new.
+    pub(super) fn set_warnings(&self, warnings: Vec<String>) {
+        let mut config = lock(&self.config);
+        let before = std::mem::replace(&mut config.warnings, warnings.clone());
+        drop(config);
+        let new: Vec<String> = warnings.into_iter().filter(|warning| !before.contains(warning)).collect();
+        self.process.errors.warn(&new);
     }
 
     /// The configuration that is served.

@@ -1,11 +1,12 @@
-//! The certificates and bundles of a process: read before anything is bound, and again on every reload.
+//! The certificates and bundles of a process: read before anything is bound, on every reload, and those that are
+//! watched when they change.
 
 use crate::transport::settings::{client_files, server_files};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use weir_net::transport::tls;
 use weir_plan::named_files::digest_of_named_files;
-use weir_plan::{HttpVersion, Listen, NodeId, Origin, Point, Spec, levels, listeners, with_inner};
+use weir_plan::{HttpVersion, Listen, NodeId, Origin, Point, Spec, TlsClient, levels, listeners, with_inner};
 
 /// All of them.
 #[derive(Debug, Default)]
@@ -36,7 +37,6 @@ impl Certificates {
             let Spec::Listen(listen) = &point.specs[node.spec as usize] else { continue };
             let Some(files) = &listen.tls else { continue };
             let files = server_files(files);
-            all.warnings.extend(files.certificates.iter().filter_map(tls::CertificateFiles::warning));
             let is_inner = levels.get(&id).is_some_and(|level| *level > 0);
             let read = tls::Server::read(&files, &protocols(listen));
             wrong.extend(read.and_then(|server| all.add(id, server, is_inner)).err());
@@ -44,12 +44,10 @@ impl Certificates {
         let mut origins = tls::Clients::default();
         for origin in origins_of(point) {
             let Some(files) = origin.tls.as_ref().map(client_files) else { continue };
-            all.warnings.extend(files.certificate.iter().filter_map(tls::CertificateFiles::warning));
             wrong.extend(origins.read(&files).err());
         }
         all.origins = Arc::new(origins);
-        all.warnings.sort_unstable();
-        all.warnings.dedup();
+        all.warnings = all.warnings_now();
         wrong.dedup();
         if wrong.is_empty() { Ok(all) } else { Err(wrong) }
     }
@@ -60,6 +58,29 @@ impl Certificates {
         }
         self.listeners.insert(id, Arc::new(server));
         Ok(())
+    }
+
+    /// A sentence for each own certificate that has expired or is not valid yet, as they are now.
+    pub fn warnings_now(&self) -> Vec<String> {
+        let of_listeners = self.listeners.values().flat_map(|server| server.warnings());
+        let all: BTreeSet<String> = of_listeners.chain(self.origins.warnings()).collect();
+        all.into_iter().collect()
+    }
+
+    /// Those that follow their files. `point`: the one of which these are.
+    pub fn watched(&self, point: &Point) -> WatchedCertificates {
+        let is_watched = |id: NodeId| match point.spec(id) {
+            Some(Spec::Listen(listen)) => listen.tls.as_ref().is_some_and(|tls| tls.watch),
+            _ => false,
+        };
+        let servers = self.listeners.iter().filter(|(id, _)| is_watched(**id));
+        let servers = servers.map(|(id, server)| (server.clone(), self.inner.get(id).cloned()));
+        // Once for all members of a fleet, which have the same.
+        let files: BTreeSet<&TlsClient> =
+            origins_of(point).filter_map(|origin| origin.tls.as_ref()).collect();
+        let files = files.into_iter().filter(|tls| tls.watch).map(client_files);
+        let clients = files.filter_map(|files| self.origins.get(&files)).collect();
+        WatchedCertificates { servers: servers.collect(), clients }
     }
 
     /// How listeners behind others are connected to, by their nodes; cleartext without an entry.
@@ -115,6 +136,35 @@ impl Certificates {
             }
         }
         Ok(new)
+    }
+}
+
+/// Certificates and bundles that follow their files.
+pub(crate) struct WatchedCertificates {
+    /// Those of listeners, and how listeners behind others are connected to.
+    servers: Vec<(Arc<tls::Server>, Option<tls::OwnListener>)>,
+    /// Those for servers.
+    clients: Vec<Arc<tls::Client>>,
+}
+
+impl WatchedCertificates {
+    /// The paths of their files.
+    pub fn paths(&self) -> BTreeSet<String> {
+        let of_servers = self.servers.iter().flat_map(|(server, _)| server.paths());
+        let of_clients = self.clients.iter().flat_map(|client| client.paths());
+        of_servers.chain(of_clients).map(str::to_owned).collect()
+    }
+
+    /// Reads those of the files again of which `is_due` says so. Returns what has become of each part.
+    pub fn renew(&self, is_due: impl Fn(&str) -> bool) -> Vec<tls::Renewal> {
+        let mut renewals = Vec::new();
+        for (server, own) in &self.servers {
+            renewals.extend(server.renew(&is_due, own.as_ref()));
+        }
+        for client in &self.clients {
+            renewals.extend(client.renew(&is_due));
+        }
+        renewals
     }
 }
 

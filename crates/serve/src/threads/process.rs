@@ -122,7 +122,8 @@ impl Root {
 /// The most levels of listeners: more than any file has.
 const MOST_LAYERS: usize = 64;
 
-fn seed() -> io::Result<u64> {
+/// A number that cannot be guessed.
+pub(crate) fn seed() -> io::Result<u64> {
     getrandom::u64().map_err(|e| io::Error::other(e.to_string()))
 }
 

@@ -69,6 +69,11 @@ impl RunningBalancer {
         String::from_utf8(remote.scrape(format)).expect("text")
     }
 
+    /// Its warnings about certificates.
+    pub fn warnings(&self) -> Vec<String> {
+        self.running.as_ref().expect("it runs").remote().config().warnings
+    }
+
     /// Serves another text from now on.
     pub fn reload(&self, text: &str) {
         let mut point = point(text);

@@ -100,6 +100,7 @@ pub fn adapt(point: &mut Point) {
                     client_ca: None,
                     client_auth: Default::default(),
                     min_version: Default::default(),
+                    watch: false,
                 };
                 listen.tls = Some(tls);
             }
@@ -107,7 +108,8 @@ pub fn adapt(point: &mut Point) {
                 let transport = transport_of(addr);
                 if transport.is_tls() {
                     let ca = Some(AUTHORITY.file.clone());
-                    origin.tls = Some(TlsClient { ca, name: Some(NAME.to_owned()), certificate: None });
+                    let name = Some(NAME.to_owned());
+                    origin.tls = Some(TlsClient { ca, name, ..TlsClient::default() });
                 }
                 if transport == Transport::Http2 {
                     origin.protocol = OriginProtocol::H2;

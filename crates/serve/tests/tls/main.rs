@@ -7,6 +7,7 @@ mod deploys;
 mod hello;
 mod identity;
 mod inner;
+mod renewals;
 mod upgrades;
 
 use common::certificates::Authority;

@@ -50,6 +50,39 @@ web = listen("127.0.0.1:8080", lb.p2c(apps))
 scenario("main", web, traffic.poisson(rate = 50), requests = 5000)
 "#;
 
+pub(crate) const FIND_DNS: &str = r#"def app():
+    return server("app", model = 20*ms)
+
+apps = find.dns("app.internal", app, port = 8080, size = 4)
+web = listen("127.0.0.1:8080", lb.p2c(apps))
+scenario("main", web, traffic.poisson(rate = 50), requests = 5000)
+"#;
+
+pub(crate) const FIND_EUREKA: &str = r#"def app():
+    return server("app", model = 20*ms)
+
+registry = ["http://10.0.0.2:8761/eureka", "http://10.0.0.3:8761/eureka"]
+apps = find.eureka(registry, "SHOP", app, size = 4)
+web = listen("127.0.0.1:8080", lb.p2c(apps))
+scenario("main", web, traffic.poisson(rate = 50), requests = 5000)
+"#;
+
+pub(crate) const FIND_CONSUL: &str = r#"def app():
+    return server("app", model = 20*ms)
+
+apps = find.consul("http://127.0.0.1:8500", "shop", app, size = 4)
+web = listen("127.0.0.1:8080", lb.p2c(apps))
+scenario("main", web, traffic.poisson(rate = 50), requests = 5000)
+"#;
+
+pub(crate) const FIND_KUBERNETES: &str = r#"def app():
+    return server("app", model = 20*ms)
+
+apps = find.kubernetes("shop", app, port = "http", size = 4)
+web = listen("127.0.0.1:8080", lb.p2c(apps))
+scenario("main", web, traffic.poisson(rate = 50), requests = 5000)
+"#;
+
 pub(crate) const EDGE: &str = r#"work = dist.exponential(20*ms)
 apps = pool(2, lambda i: server("app%d" % i, model = work))
 limits = http(max_body = 1*MiB, access_log = "stdout")

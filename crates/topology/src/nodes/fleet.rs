@@ -1,79 +1,38 @@
-//! `fleet(n, f, name=None, lag=0*s, life=None)`: members that come and go; `find.file(path, f, ...)`: those that a file lists.
+//! `fleet(n, f, name=None, lag=0*s, life=None)`: members that come and go; also what `find.*` shares with it.
 
 use super::life::{self, LIFE};
-use super::pool::{refuse_node, wants_index};
+use super::pool::wants_index;
 use super::{Arg, Description, Function, Group, NAME, examples, may, need};
 use crate::language::call::{Call, Outcome, describe};
-use crate::language::data::beside;
 use crate::language::value::{FleetValue, NodeValue, Poison};
 use starlark::values::ValueLike;
 use weir_model::Dist;
 use weir_plan::ranges::MOST_NODES;
-use weir_plan::{Edge, Fleet, FleetSource, NodeId, SourceKind, Spec};
+use weir_plan::{Edge, Fleet, FleetSource, NodeId, Spec};
 
-pub(super) static FUNCTIONS: [Function; 2] = [
-    Function {
-        name: "fleet",
-        about: Description {
-            group: Group::Pass,
-            meaning: "Targets that come and go while it runs: n members at the start, all alike.",
-            simulated: "each member is a node of its own, as in a `pool`; `events` of the scenario change which there are",
-            served: "n built-in servers; what a real one has is listed by `find.file`",
-            draws: "nothing",
-            example: examples::FLEET,
-        },
-        args: &[
-            need("n", "0 or more", "how many members there are at the start"),
-            need("f", "a function", "makes the node of a member; called once, as `f()`"),
-            NAME,
-            LAG,
-            LIFE,
-        ],
-        more: &[],
-        make,
+pub(super) static FUNCTIONS: [Function; 1] = [Function {
+    name: "fleet",
+    about: Description {
+        group: Group::Pass,
+        meaning: "Targets that come and go while it runs: n members at the start, all alike.",
+        simulated: "each member is a node of its own, as in a `pool`; `events` of the scenario change which there are",
+        served: "n built-in servers; what a real one has is listed by `find.*`",
+        draws: "nothing",
+        example: examples::FLEET,
     },
-    Function {
-        name: "find.file",
-        about: Description {
-            group: Group::Serve,
-            meaning: "Targets that a JSON file lists: it is followed while it runs.",
-            simulated: "a fleet of `size` members and a source that is right; each balancer doubts its lists as when served",
-            served: "each address of the file is a member; a changed file adds and removes members without a reload",
-            draws: "nothing",
-            example: examples::FIND_FILE,
-        },
-        args: &[
-            need("path", "a path", "the file, relative to the file that names it"),
-            need(
-                "f",
-                "a function",
-                "makes a `server` without `addr`, which each member is; called once, as `f()`",
-            ),
-        ],
-        more: &[
-            may("size", "0 or more", "1", "how many members a simulation begins with"),
-            may(
-                "shrink",
-                "0 to 1, or None",
-                "0.5",
-                "a list that lacks more than this share of the members is doubted; `None`: every list is believed",
-            ),
-            may(
-                "grace",
-                "a duration",
-                "5*minutes",
-                "how long a member that only a doubted list lacks is still picked",
-            ),
-            NAME,
-            LAG,
-            LIFE,
-        ],
-        make: find_file,
-    },
-];
+    args: &[
+        need("n", "0 or more", "how many members there are at the start"),
+        need("f", "a function", "makes the node of a member; called once, as `f()`"),
+        NAME,
+        LAG,
+        LIFE,
+    ],
+    more: &[],
+    make,
+}];
 
 /// How much later a balancer sees a change.
-const LAG: Arg = may(
+pub(super) const LAG: Arg = may(
     "lag",
     "a duration or `dist.*(...)`",
     "0*s",
@@ -82,7 +41,7 @@ const LAG: Arg = may(
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let size = call.count("n", 0, u32::MAX);
-    let Some((first, root)) = template(call)? else { return Ok(None) };
+    let Some((first, root)) = template(call, "fleet(n, lambda: ...)")? else { return Ok(None) };
     let Some(size) = size else { return Ok(None) };
     if let Some(at) = addressed(call, first, root) {
         call.wrong_but(
@@ -94,31 +53,18 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     add(call, size, first, root, None)
 }
 
-fn find_file<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
-    let path = call.word("path", weir_plan::sticky::path);
-    let size = call.count("size", 0, u32::MAX).or_else(|| call.value("size").is_none().then_some(1));
-    let shrink = if call.is_none("shrink") { None } else { Some(call.share("shrink").unwrap_or(0.5)) };
-    let grace_ns = call.duration("grace").unwrap_or(300_000_000_000);
-    let Some((first, root)) = template(call)? else { return Ok(None) };
-    let (Some(path), Some(size)) = (path, size) else { return Ok(None) };
-    let path = beside(call, &path).to_string_lossy().into_owned();
-    if !is_one_server(call, root) {
-        call.wrong_but(
-            "the function of `find.file` must make exactly one `server`, without `addr`: the file says where it is",
-            "write `find.file(\"servers.json\", lambda: server(\"app\"))`",
-        );
-        return Ok(None);
-    }
-    let source = FleetSource { from: SourceKind::File(path), shrink, grace_ns };
-    add(call, size, first, root, Some(source))
-}
-
-/// Calls the function; the first node that was made meanwhile, and the one that it returned.
-fn template(call: &mut Call<'_, '_, '_, '_>) -> starlark::Result<Option<(NodeId, NodeId)>> {
+/// Calls the function; the first node that was made meanwhile, and the one that it returned. `usual` is how such
+/// a call is written.
+pub(super) fn template(
+    call: &mut Call<'_, '_, '_, '_>,
+    usual: &str,
+) -> starlark::Result<Option<(NodeId, NodeId)>> {
     let Some(f) = call.value("f") else { return Ok(None) };
     let name = call.name();
     if f.downcast_ref::<NodeValue>().is_some() {
-        refuse_node(call, "each member would be that one node");
+        let message =
+            format!("`f` of `{name}` must be a function, not a node: each member would be that one node");
+        call.wrong_but(message, format!("write `{usual}`"));
         return Ok(None);
     }
     match wants_index(f) {
@@ -166,19 +112,6 @@ fn template(call: &mut Call<'_, '_, '_, '_>) -> starlark::Result<Option<(NodeId,
     Ok(Some((first, root)))
 }
 
-/// Whether the only way from a node leads to a server without an address. What models it is no server of the file's.
-fn is_one_server(call: &Call<'_, '_, '_, '_>, root: NodeId) -> bool {
-    let state = call.context.state.borrow();
-    let mut at = root;
-    loop {
-        match (state.graph.spec(at), state.graph.node(at).map(|node| node.to)) {
-            (Some(Spec::Server { addr, .. }), _) => return addr.is_none(),
-            (Some(_), Some(Edge::Node(next))) => at = next,
-            _ => return false,
-        }
-    }
-}
-
 /// Where a server of the template that has an address is.
 fn addressed(call: &Call<'_, '_, '_, '_>, first: NodeId, root: NodeId) -> Option<String> {
     let state = call.context.state.borrow();
@@ -188,7 +121,8 @@ fn addressed(call: &Call<'_, '_, '_, '_>, first: NodeId, root: NodeId) -> Option
     Some(state.graph.describe(site).1.map(|at| at.span()).unwrap_or_default())
 }
 
-fn add<'v>(
+/// Adds the fleet whose template is the nodes from `first` to `root`.
+pub(super) fn add<'v>(
     call: &mut Call<'v, '_, '_, '_>,
     size: u32,
     first: NodeId,

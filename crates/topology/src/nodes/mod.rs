@@ -14,6 +14,7 @@ pub(crate) mod examples;
 mod expect;
 mod fanout;
 mod faulty;
+mod find;
 mod flaky;
 mod fleet;
 mod gate;
@@ -74,6 +75,11 @@ static ALL: &[&[Function]] = &[
     &retry::FUNCTIONS,
     &pool::FUNCTIONS,
     &fleet::FUNCTIONS,
+    &find::file::FUNCTIONS,
+    &find::dns::FUNCTIONS,
+    &find::eureka::FUNCTIONS,
+    &find::consul::FUNCTIONS,
+    &find::kubernetes::FUNCTIONS,
     &life::FUNCTIONS,
     &weight::FUNCTIONS,
     &lb::random::FUNCTIONS,

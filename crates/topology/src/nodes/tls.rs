@@ -1,6 +1,6 @@
-//! `tls.server([(cert, key), ...], client_ca=None, client_auth="require"|"request", min_version="1.2"|"1.3")` (a single
-//! pair needs no list) and `tls.client(ca="system"|"file.pem", name=None, cert=None, key=None)`: TLS on a listener, and
-//! to an origin.
+//! `tls.server([(cert, key), ...], client_ca=None, client_auth="require"|"request", min_version="1.2"|"1.3",
+//! watch=False)` (a single pair needs no list) and `tls.client(ca="system"|"file.pem", name=None, cert=None, key=None,
+//! watch=False)`: TLS on a listener, and to an origin.
 
 use super::{Description, Function, Group, examples, may, maybe, need};
 use crate::language::call::{Call, Outcome, list};
@@ -17,8 +17,8 @@ pub(super) static FUNCTIONS: [Function; 2] = [
             group: Group::Serve,
             meaning: "Certificates of a listener.",
             simulated: "nothing; the files are not read",
-            served: "read at start and again at each reload; the first certificate that covers the \
-                client's name is shown, otherwise the first",
+            served: "read at start, at each reload and, with `watch`, when they change; the first \
+                certificate that covers the client's name is shown, otherwise the first",
             draws: "nothing",
             example: examples::TLS,
         },
@@ -44,6 +44,7 @@ pub(super) static FUNCTIONS: [Function; 2] = [
                 "\"1.2\"",
                 "the least version of TLS that a client may speak",
             ),
+            may("watch", "True | False", "False", WATCH),
         ],
         more: &[],
         make: server,
@@ -69,12 +70,14 @@ pub(super) static FUNCTIONS: [Function; 2] = [
             maybe("name", "a host", "the host of `addr`", "the name that the certificate must cover"),
             may("cert", "a path", "None", "a certificate of our own, with `key`"),
             may("key", "a path", "None", "its key"),
+            may("watch", "True | False", "False", WATCH),
         ],
         more: &[],
         make: client,
     },
 ];
 
+const WATCH: &str = "follow the files, and use them once they are others that fit together";
 const SERVER: &str = "write `tls.server(\"cert.pem\", \"key.pem\")`, or a list of such pairs: \
     `tls.server([(\"a.pem\", \"a.key\"), (\"b.pem\", \"b.key\")])`";
 const CLIENT: &str = "write `tls.client(cert=\"cert.pem\", key=\"key.pem\")`, or leave both out";
@@ -86,6 +89,7 @@ fn server<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let client_auth = call.choice("client_auth", &words).unwrap_or_default();
     let versions = [("1.2", Some(MinVersion::Tls12)), ("1.3", Some(MinVersion::Tls13))];
     let min_version = call.choice("min_version", &versions).unwrap_or_default();
+    let watch = call.truth("watch").unwrap_or_default();
     if call.value_or_none("client_ca").is_none() && call.value_or_none("client_auth").is_some() {
         call.wrong_but(
             "`client_auth` of `tls.server` has no effect without `client_ca`, by which certificates are \
@@ -96,7 +100,7 @@ fn server<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     if call.failed() {
         return Ok(None);
     }
-    let tls = TlsServer { certificates, client_ca, client_auth, min_version };
+    let tls = TlsServer { certificates, client_ca, client_auth, min_version, watch };
     Ok(Some(call.heap().alloc(TlsServerValue(tls))))
 }
 
@@ -146,11 +150,19 @@ fn client<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         let (there, missing) = if cert.is_some() { ("cert", "key") } else { ("key", "cert") };
         call.wrong_but(format!("`tls.client` has a `{there}` without a `{missing}`"), CLIENT);
     }
+    let watch = call.truth("watch").unwrap_or_default();
+    if watch && ca.is_none() && cert.is_none() && !call.failed() {
+        call.wrong_but(
+            "`watch` of `tls.client` has no effect without a file: the system's authorities are read at the start \
+                and at each reload",
+            "write `ca=\"ca.pem\"`, or `cert` and `key`, or leave it out",
+        );
+    }
     if call.failed() {
         return Ok(None);
     }
     let certificate = cert.zip(key).map(|(cert, key)| CertificateFiles { cert, key });
-    Ok(Some(call.heap().alloc(TlsClientValue(TlsClient { ca, name, certificate }))))
+    Ok(Some(call.heap().alloc(TlsClientValue(TlsClient { ca, name, certificate, watch }))))
 }
 
 /// An argument that is the path of a file, as the plan keeps it.

@@ -14,7 +14,13 @@ pub(super) const DISCOVERY: Layout = Layout {
             &["fault", "place"],
         ),
         room("file", "a list in a file, and how its changes are seen", &["clock", "fault", "list"]),
-        room("run", "the thread of all sources", &["clock", "fault", "file", "list"]),
-        room("lib", "the public face: lists, faults and the thread", &["fault", "list", "place", "run"]),
+        room("files", "the thread of files of any other content", &["clock", "fault", "file"]),
+        room("registry", "registries that are asked: DNS, Eureka, Consul, Kubernetes", &["fault", "list"]),
+        room("run", "the threads of all sources", &["clock", "fault", "file", "list", "registry"]),
+        room(
+            "lib",
+            "the public face: lists, faults and the threads",
+            &["fault", "files", "list", "place", "run"],
+        ),
     ],
 };

@@ -18,7 +18,12 @@ pub(super) const PLAN: Layout = Layout {
         room("tls", "data: certificates, and how an origin is verified", &[]),
         room("listen", "data: listeners, HTTP settings, origins", &["http", "address", "tls"]),
         room("expectation", "data: what a file expects of its scenarios", &[]),
-        room("graph", "data: the plan, its points, nodes and scenarios", &["listen", "expectation"]),
+        room("source", "data: what lists the members of a fleet", &["tls"]),
+        room(
+            "graph",
+            "data: the plan, its points, nodes and scenarios",
+            &["listen", "expectation", "source"],
+        ),
         room("labels", "what nodes and targets are called", &["graph"]),
         room("layers", "the listeners, and which stand before which", &["graph"]),
         room("reach", "the nodes that a node leads to", &["graph"]),
@@ -38,6 +43,7 @@ pub(super) const PLAN: Layout = Layout {
             "ranges of arguments, and words they may be",
             &["duration", "http", "address", "graph"],
         ),
+        room("source_ranges", "ranges and words of what lists members", &["http", "address"]),
         room("insert", "nodes that no file has, put before others", &["graph"]),
         room(
             "fleets",
@@ -63,6 +69,8 @@ pub(super) const PLAN: Layout = Layout {
                 "layers",
                 "sticky",
                 "ranges",
+                "source",
+                "source_ranges",
                 "fleets",
                 "over_time",
             ],
@@ -117,6 +125,7 @@ pub(super) const PLAN: Layout = Layout {
             &[
                 "diagnostic",
                 "tls",
+                "source",
                 "listen",
                 "expectation",
                 "graph",

@@ -185,16 +185,7 @@ pub(crate) fn check<'a>(
     inject: bool,
     note: &mut dyn FnMut(String),
 ) -> Result<(&'a Point, Serving), Failure> {
-    let [point] = plan.points.as_slice() else {
-        let swept = swept(plan);
-        let example = swept.first().map_or(String::new(), |p| format!(", such as `-p {p}=...`"));
-        return Err(Failure::Usage(format!(
-            "the file makes {} topologies ({} is swept), and only one can be served: choose it with \
-                -p{example}",
-            plan.points.len(),
-            swept.join(", ")
-        )));
-    };
+    let point = only_point(plan, "served")?;
     // What is said of members does not depend on how many a file lists now.
     let with_one = weir_plan::fleets::with_one_member(point);
     let checked = with_one.as_ref().unwrap_or(point);
@@ -208,6 +199,21 @@ pub(crate) fn check<'a>(
             Err(Failure::Worded(wrong.join("\n\n")))
         }
     }
+}
+
+/// The one point of a plan; several cannot be `used` at once.
+pub(crate) fn only_point<'a>(plan: &'a Plan, used: &str) -> Result<&'a Point, Failure> {
+    if let [point] = plan.points.as_slice() {
+        return Ok(point);
+    }
+    let swept = swept(plan);
+    let example = swept.first().map_or(String::new(), |p| format!(", such as `-p {p}=...`"));
+    Err(Failure::Usage(format!(
+        "the file makes {} topologies ({} is swept), and only one can be {used}: choose it with \
+            -p{example}",
+        plan.points.len(),
+        swept.join(", ")
+    )))
 }
 
 /// Parameters that differ between points.

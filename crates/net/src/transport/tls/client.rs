@@ -1,7 +1,11 @@
 //! `server(tls=tls.client(...))`: TLS to an origin, whose certificate is always verified. Authorities and the own
 //! certificate are read at the start and again on request.
 
-use super::files::{Authorities, CannotUse, CertificateFiles, authorities, certified, system_authorities};
+use super::files::{
+    Authorities, CannotUse, CertificateFiles, authorities, authorities_of, certified, certified_of,
+    system_authorities,
+};
+use super::renewal::{Part, Renewal};
 use super::sessions::Sessions;
 use super::verify::Verifier;
 use super::{Stream, TlsError, provider};
@@ -9,7 +13,7 @@ use crate::io::Core;
 use crate::transport::socket::Socket;
 use rustls::client::{ClientConfig, ClientConnection, Resumption};
 use rustls::pki_types::ServerName;
-use rustls::sign::SingleCertAndKey;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -37,9 +41,18 @@ pub struct Client {
 #[derive(Debug)]
 struct Current {
     config: ClientConfig,
+    /// What it was made of; `None`: of no files.
+    read: Option<FileContents>,
     targets: BTreeMap<u32, KnownTarget>,
     /// The number of targets at which those are forgotten that are gone.
     forgets_at: usize,
+}
+
+/// What files hold.
+#[derive(Clone, Debug)]
+struct FileContents {
+    authorities: Authorities,
+    certificate: Option<Arc<CertifiedKey>>,
 }
 
 /// A target of which sessions are kept.
@@ -61,8 +74,8 @@ pub struct TlsTarget {
 const FEW_TARGETS: usize = 1024;
 
 impl Current {
-    fn new(config: ClientConfig) -> Mutex<Current> {
-        Mutex::new(Current { config, targets: BTreeMap::new(), forgets_at: FEW_TARGETS })
+    fn new(config: ClientConfig, read: Option<FileContents>) -> Mutex<Current> {
+        Mutex::new(Current { config, read, targets: BTreeMap::new(), forgets_at: FEW_TARGETS })
     }
 
     fn target(&mut self, number: u32) -> TlsTarget {
@@ -95,20 +108,58 @@ impl Client {
     /// # Errors
     /// The first unusable file.
     pub fn read(files: &ClientFiles) -> Result<Client, CannotUse> {
-        Ok(Client { files: files.clone(), now: Current::new(client_config(files)?) })
+        let read = FileContents::read(files)?;
+        Ok(Client { files: files.clone(), now: Current::new(read.config()?, Some(read)) })
     }
 
-    /// Reads the files again, for new connections. Older sessions are dropped: they were verified by the former
-    /// files.
-    ///
-    /// # Errors
-    /// The first unusable file; nothing changes then.
-    pub fn read_again(&self) -> Result<(), CannotUse> {
-        let config = client_config(&self.files)?;
+    /// The paths of its files.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        let ClientFiles { ca, certificate, .. } = &self.files;
+        certificate.iter().flat_map(CertificateFiles::paths).chain(ca.as_deref())
+    }
+
+    /// Reads those of its files again of which `is_due` says so, for new connections. What cannot be used stays as it
+    /// was. If something differs older sessions are dropped: they were verified by the former files.
+    pub fn renew(&self, is_due: impl Fn(&str) -> bool) -> Vec<Renewal> {
+        let mut renewals = Vec::new();
+        let known = self.now().read.clone();
+        let Some(FileContents { authorities: known, certificate: own }) = known else { return renewals };
+        let authorities = match self.files.ca.as_deref() {
+            Some(path) if is_due(path) => {
+                let is_same = |before: &Authorities, now: &Authorities| before.named == now.named;
+                Part::authorities(path).renew(known, authorities(path), is_same, &mut renewals)
+            }
+            _ => known,
+        };
+        let certificate = match (&self.files.certificate, own) {
+            (Some(files), Some(own)) if files.paths().into_iter().any(&is_due) => {
+                let is_same = |before: &Arc<CertifiedKey>, now: &Arc<CertifiedKey>| before.cert == now.cert;
+                Some(Part::certificate(files).renew(own, certified(files), is_same, &mut renewals))
+            }
+            (_, own) => own,
+        };
+        if renewals.iter().any(Renewal::has_changed) {
+            let read = FileContents { authorities, certificate };
+            match read.config() {
+                Ok(config) => self.use_renewed(config, read),
+                Err(why) => Renewal::fail(&mut renewals, &why),
+            }
+        }
+        renewals
+    }
+
+    fn use_renewed(&self, config: ClientConfig, read: FileContents) {
         let mut now = self.now();
         now.config = config;
+        now.read = Some(read);
         now.targets.values_mut().for_each(|target| target.config = None);
-        Ok(())
+    }
+
+    /// A sentence if its certificate has expired or is not valid yet.
+    fn warning(&self) -> Option<String> {
+        let now = self.now();
+        let certificate = now.read.as_ref()?.certificate.as_ref()?;
+        self.files.certificate.as_ref()?.warning(certificate)
     }
 
     fn now(&self) -> MutexGuard<'_, Current> {
@@ -166,7 +217,7 @@ impl Client {
             .with_custom_certificate_verifier(Arc::new(verifier))
             .with_no_client_auth();
         let files = ClientFiles { name: name.map(str::to_owned), ..ClientFiles::default() };
-        Ok(Client { files, now: Current::new(config) })
+        Ok(Client { files, now: Current::new(config, None) })
     }
 }
 
@@ -191,9 +242,9 @@ impl Clients {
         self.0.iter().find(|one| one.files == *files).cloned()
     }
 
-    /// Reads all files again.
-    pub fn read_again(&self) -> impl Iterator<Item = Result<(), CannotUse>> {
-        self.0.iter().map(|one| one.read_again())
+    /// A sentence for each certificate that has expired or is not valid yet.
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        self.0.iter().filter_map(|one| one.warning())
     }
 }
 
@@ -202,19 +253,46 @@ impl Clients {
 /// # Errors
 /// The first unusable file.
 pub fn client_config(files: &ClientFiles) -> Result<ClientConfig, CannotUse> {
-    let failed = |e: rustls::Error| CannotUse(format!("TLS cannot be set up: {e}"));
-    let Authorities { roots, named } = files.ca.as_deref().map_or_else(system_authorities, authorities)?;
-    let builder = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
-    let verifier =
-        Verifier::new(roots, named).map_err(|e| CannotUse(format!("TLS cannot be set up: {e}")))?;
-    let builder = builder.map_err(failed)?.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
-    Ok(match &files.certificate {
-        None => builder.with_no_client_auth(),
-        Some(pair) => {
-            let own = Arc::unwrap_or_clone(certified(pair)?);
-            builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(own)))
-        }
-    })
+    FileContents::read(files)?.config()
+}
+
+/// The same with PEM from elsewhere: authorities (`None`: the system's), a certificate and its key.
+///
+/// # Errors
+/// The first that is unusable.
+pub fn client_config_of(
+    ca: Option<&[u8]>,
+    certificate: Option<(&[u8], &[u8])>,
+) -> Result<ClientConfig, CannotUse> {
+    let authorities = ca.map_or_else(system_authorities, authorities_of)?;
+    let certificate = certificate.map(|(cert, key)| certified_of(cert, key)).transpose()?;
+    FileContents { authorities, certificate }.config()
+}
+
+impl FileContents {
+    fn read(files: &ClientFiles) -> Result<FileContents, CannotUse> {
+        let authorities = files.ca.as_deref().map_or_else(system_authorities, authorities)?;
+        let certificate = files.certificate.as_ref().map(certified).transpose()?;
+        Ok(FileContents { authorities, certificate })
+    }
+
+    /// The client's side of TLS with them.
+    fn config(&self) -> Result<ClientConfig, CannotUse> {
+        let failed = |e: rustls::Error| CannotUse(format!("TLS cannot be set up: {e}"));
+        let Authorities { roots, named } = self.authorities.clone();
+        let builder = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
+        let verifier =
+            Verifier::new(roots, named).map_err(|e| CannotUse(format!("TLS cannot be set up: {e}")))?;
+        let builder =
+            builder.map_err(failed)?.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
+        Ok(match &self.certificate {
+            None => builder.with_no_client_auth(),
+            Some(own) => {
+                let own = CertifiedKey::clone(own);
+                builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(own)))
+            }
+        })
+    }
 }
 
 #[cfg(test)]

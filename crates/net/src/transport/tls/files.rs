@@ -40,11 +40,15 @@ fn wrong<T>(what: &str, path: &str, why: impl fmt::Display) -> Result<T, CannotU
 const MOST_BYTES: u64 = 8 << 20;
 
 impl CertificateFiles {
-    /// The warning for a certificate that has expired or is not valid yet: clients may refuse it, so it is worth a
-    /// sentence, but the rest of a file is served all the same. `None`: it is valid, or cannot be read.
-    pub fn warning(&self) -> Option<String> {
-        let chain = certificates("certificate", &self.cert).ok()?;
-        let why = match Validity::from_der(chain.first()?)?.today() {
+    /// The paths of both.
+    pub(super) fn paths(&self) -> [&str; 2] {
+        [&self.cert, &self.key]
+    }
+
+    /// The warning for a certificate, read from these, that has expired or is not valid yet: clients may refuse it, so
+    /// it is worth a sentence, but the rest of a file is served all the same. `None`: it is valid.
+    pub(super) fn warning(&self, read: &CertifiedKey) -> Option<String> {
+        let why = match Validity::from_der(read.cert.first()?)?.today() {
             Today::Valid => return None,
             Today::Expired => "has expired; renew it",
             Today::NotYet => "is not valid yet; check this machine's clock, or wait",
@@ -56,11 +60,27 @@ impl CertificateFiles {
 /// A chain with its key.
 pub(super) fn certified(files: &CertificateFiles) -> Result<Arc<CertifiedKey>, CannotUse> {
     let CertificateFiles { cert, key } = files;
-    let chain = certificates("certificate", cert)?;
+    pair(cert, certificates("certificate", cert)?, key, private_key(key)?)
+}
+
+/// The same of PEM that is no file.
+pub(super) fn certified_of(cert: &[u8], key: &[u8]) -> Result<Arc<CertifiedKey>, CannotUse> {
+    let chain = certificates_of("certificate", GIVEN, cert)?;
+    pair(GIVEN, chain, GIVEN, private_key_of(GIVEN, key)?)
+}
+
+/// What PEM is called that is no file.
+const GIVEN: &str = "given in another file";
+
+fn pair(
+    cert: &str,
+    chain: Vec<CertificateDer<'static>>,
+    key: &str,
+    secret: PrivateKeyDer<'static>,
+) -> Result<Arc<CertifiedKey>, CannotUse> {
     if chain.first().and_then(|own| Validity::from_der(own)).is_none() {
         return wrong("certificate", cert, "cannot be parsed; is it an X.509 certificate?");
     }
-    let secret = private_key(key)?;
     match CertifiedKey::from_der(chain, secret, &provider()) {
         Ok(certified) => Ok(Arc::new(certified)),
         Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
@@ -80,22 +100,31 @@ pub(super) fn certified(files: &CertificateFiles) -> Result<Arc<CertifiedKey>, C
 }
 
 /// Authorities, and the certificates of the file that names them.
+#[derive(Clone, Debug)]
 pub(super) struct Authorities {
-    pub(super) roots: RootCertStore,
+    pub(super) roots: Arc<RootCertStore>,
     pub(super) named: Vec<CertificateDer<'static>>,
 }
 
 /// The authorities of a bundle.
 pub(super) fn authorities(path: &str) -> Result<Authorities, CannotUse> {
+    bundle(path, certificates("bundle of authorities", path)?)
+}
+
+/// The same of PEM that is no file.
+pub(super) fn authorities_of(pem: &[u8]) -> Result<Authorities, CannotUse> {
+    bundle(GIVEN, certificates_of("bundle of authorities", GIVEN, pem)?)
+}
+
+fn bundle(path: &str, all: Vec<CertificateDer<'static>>) -> Result<Authorities, CannotUse> {
     let mut roots = RootCertStore::empty();
-    let all = certificates("bundle of authorities", path)?;
     for certificate in &all {
         if roots.add(certificate.clone()).is_err() {
             let why = "has a certificate that cannot be parsed; remove it";
             return wrong("bundle of authorities", path, why);
         }
     }
-    Ok(Authorities { roots, named: all })
+    Ok(Authorities { roots: Arc::new(roots), named: all })
 }
 
 /// The authorities that the system trusts.
@@ -109,13 +138,16 @@ pub(super) fn system_authorities() -> Result<Authorities, CannotUse> {
                 .to_owned(),
         ));
     }
-    Ok(Authorities { roots, named: Vec::new() })
+    Ok(Authorities { roots: Arc::new(roots), named: Vec::new() })
 }
 
 /// The certificates of a file; there must be at least one.
 fn certificates(what: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, CannotUse> {
-    let bytes = read(what, path)?;
-    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+    certificates_of(what, path, &read(what, path)?)
+}
+
+fn certificates_of(what: &str, path: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, CannotUse> {
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match all {
         Ok(all) if all.is_empty() => {
             wrong(what, path, "has no certificate; it must be PEM, with `-----BEGIN CERTIFICATE-----`")
@@ -126,14 +158,17 @@ fn certificates(what: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, 
 }
 
 fn private_key(path: &str) -> Result<PrivateKeyDer<'static>, CannotUse> {
-    let bytes = read("key", path)?;
+    private_key_of(path, &read("key", path)?)
+}
+
+fn private_key_of(path: &str, pem: &[u8]) -> Result<PrivateKeyDer<'static>, CannotUse> {
     // The older form (RFC 1421) has the same labels as a plain key, and says so in a field.
-    if contains(&bytes, b"Proc-Type: 4,ENCRYPTED") {
+    if contains(pem, b"Proc-Type: 4,ENCRYPTED") {
         return encrypted(path);
     }
-    match PrivateKeyDer::from_pem_slice(&bytes) {
+    match PrivateKeyDer::from_pem_slice(pem) {
         Ok(key) => Ok(key),
-        Err(PemError::NoItemsFound) if contains(&bytes, b"ENCRYPTED PRIVATE KEY") => encrypted(path),
+        Err(PemError::NoItemsFound) if contains(pem, b"ENCRYPTED PRIVATE KEY") => encrypted(path),
         Err(PemError::NoItemsFound) => {
             wrong("key", path, "has no private key; it must be PEM, with `-----BEGIN PRIVATE KEY-----`")
         }

@@ -6,18 +6,20 @@ mod error;
 mod files;
 mod parameters;
 mod pinned;
+mod renewal;
 mod server;
 mod sessions;
 mod stream;
 mod validity;
 mod verify;
 
-pub use client::{Client, ClientFiles, Clients, TlsTarget, client_config};
+pub use client::{Client, ClientFiles, Clients, TlsTarget, client_config, client_config_of};
 pub use client_certificate::ClientCertificate;
 pub use error::TlsError;
 pub use files::{CannotUse, CertificateFiles};
 pub use parameters::TlsParameters;
 pub use pinned::OwnListener;
+pub use renewal::Renewal;
 pub use server::{Server, ServerFiles};
 pub use stream::Stream;
 

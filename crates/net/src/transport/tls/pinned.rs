@@ -36,7 +36,16 @@ impl OwnListener {
     pub fn changes(&self, from: &Server, to: &Server) {
         self.pinned.are(from.shown().into_iter().chain(to.shown()));
     }
+
+    /// Trusts these certificates too, as the listener is about to show them. Of those of before the last ones stay
+    /// trusted, since connections may have begun before, and renewals may follow each other soon.
+    pub(super) fn add(&self, shown: Vec<CertificateDer<'static>>) {
+        self.pinned.add(shown);
+    }
 }
+
+/// The number of renewals after which a certificate is not trusted any more.
+const FORMER: usize = 3;
 
 /// The certificates that may be shown.
 #[derive(Clone, Debug, Default)]
@@ -47,6 +56,14 @@ impl Pinned {
     pub fn has(&self, shown: &CertificateDer<'_>) -> bool {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         all.iter().any(|one| one.as_ref() == shown.as_ref())
+    }
+
+    fn add(&self, new: Vec<CertificateDer<'static>>) {
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|one| !new.contains(one));
+        let excess = all.len().saturating_sub(FORMER * new.len());
+        all.drain(..excess);
+        all.extend(new);
     }
 
     fn are(&self, all: impl IntoIterator<Item = CertificateDer<'static>>) {
@@ -102,5 +119,21 @@ mod tests {
         shown.show(&third);
         own.changes(&shown, &second);
         assert_eq!(trusted(), [false, true, true]);
+    }
+
+    #[test]
+    fn those_of_the_last_renewals_are_trusted() {
+        let folder = Folder(std::env::temp_dir().join(format!("weir-renewed-{}", std::process::id())));
+        std::fs::create_dir_all(&folder.0).expect("a folder");
+        let all: Vec<_> = (0..6).map(|_| server(&folder.0).shown().remove(0)).collect();
+        let pinned = Pinned::default();
+        pinned.are([all[0].clone()]);
+        for now in 1..all.len() {
+            pinned.add(vec![all[now].clone()]);
+            // A renewal that changes nothing pushes none out.
+            pinned.add(vec![all[now].clone()]);
+            let trusted: Vec<usize> = (0..all.len()).filter(|one| pinned.has(&all[*one])).collect();
+            assert_eq!(trusted, (now.saturating_sub(FORMER)..=now).collect::<Vec<_>>());
+        }
     }
 }

@@ -35,10 +35,10 @@ impl Verifier {
     /// # Errors
     /// There is no authority.
     pub fn new(
-        roots: RootCertStore,
+        roots: Arc<RootCertStore>,
         named: Vec<CertificateDer<'static>>,
     ) -> Result<Verifier, VerifierBuilderError> {
-        let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider());
+        let builder = WebPkiServerVerifier::builder_with_provider(roots, provider());
         let by_authority = builder.build()?;
         Ok(Verifier { trusts: Trusts::Known(by_authority, named), provider: provider() })
     }

@@ -1,0 +1,67 @@
+//! Members from DNS: each address of a name (A and AAAA), or each target of its service records (SRV).
+//!
+//! - [`resolver`] looks the name up, by the system's rules or at the name servers of `server=`.
+//! - [`pool`] asks a name server.
+//! - [`records`] reads the records of an answer.
+//! - [`answers`] decides what an answer, or none, does to the members, and when the name is looked up again.
+
+mod answers;
+mod pool;
+mod records;
+mod resolver;
+
+#[cfg(test)]
+mod server;
+#[cfg(test)]
+mod tests;
+
+use super::Post;
+use crate::list::{Registered, State, listed};
+use answers::{Answers, Entry, Step};
+use resolver::Resolver;
+use std::time::Duration;
+use tokio::time::sleep;
+use weir_plan::DnsSource;
+use weir_plan::fixed::DNS_MAX_BACKOFF_NS;
+
+/// The longest pause after a failure.
+const MOST_PAUSE: Duration = Duration::from_nanos(DNS_MAX_BACKOFF_NS);
+
+/// Looks the name up for ever.
+pub(super) async fn follow(source: DnsSource, mut post: Post) {
+    let mut answers = Answers::new(source.hold_ns);
+    let mut resolver = Resolver::new(source);
+    loop {
+        let result = resolver.look_up().await;
+        let wait_ns = match answers.apply(post.now_ns(), result, post.draw()) {
+            Step::Listed { wait_ns } => wait_ns,
+            Step::Failed(defect) => {
+                post.fail(defect, MOST_PAUSE).await;
+                continue;
+            }
+        };
+        match listed(members(answers.entries())) {
+            Ok(list) => {
+                post.list(list).await;
+                sleep(Duration::from_nanos(wait_ns)).await;
+            }
+            Err(defect) => post.fail(defect, MOST_PAUSE).await,
+        }
+    }
+}
+
+/// The members that these entries are. A weight of 0 among others means "a very small chance" (RFC 2782), so
+/// it counts as a hundredth of the least of them; where all are 0, as those of addresses, no entry is
+/// preferred. Both are in the range of weights: a service's is at most 65535.
+fn members(entries: Vec<Entry>) -> Vec<Registered> {
+    let least = entries.iter().map(|entry| entry.weight).filter(|weight| *weight > 0).min();
+    let member = |Entry { host, port, weight }| {
+        let weight = match (weight, least) {
+            (_, None) => 1.0,
+            (0, Some(least)) => f64::from(least) / 100.0,
+            (weight, Some(_)) => f64::from(weight),
+        };
+        Registered { host, port: i64::from(port), id: None, weight, state: State::Up }
+    };
+    entries.into_iter().map(member).collect()
+}

@@ -1,0 +1,127 @@
+//! Tests of members from DNS, with a name server on loopback.
+
+use super::server::{FakeServer, Record, Reply, address, alias, service};
+use crate::registry::fake::{next, posted_by};
+use std::sync::{Arc, Mutex};
+use weir_plan::{DnsRecords, DnsSource, SourceKind};
+
+const HOUR_NS: u64 = 3_600_000_000_000;
+
+const PORT_80: DnsRecords = DnsRecords::Addresses { port: 80 };
+
+/// The name that is asked for.
+const NAME: &str = "api.test";
+
+fn source(records: DnsRecords, hold_ns: u64, servers: &[&FakeServer]) -> SourceKind {
+    let servers = servers.iter().map(|server| server.at.clone()).collect();
+    SourceKind::Dns(DnsSource { name: NAME.to_owned(), records, hold_ns, servers })
+}
+
+/// A server with one answer to all questions, which a test may replace.
+fn with_reply(reply: Reply) -> (FakeServer, Arc<Mutex<Reply>>) {
+    let reply = Arc::new(Mutex::new(reply));
+    let shared = reply.clone();
+    (FakeServer::start(move |_| shared.lock().expect("a reply").clone()), reply)
+}
+
+fn replace(reply: &Mutex<Reply>, new: Reply) {
+    *reply.lock().expect("a reply") = new;
+}
+
+fn addresses(ips: &str) -> Reply {
+    Reply::Records(ips.split_whitespace().map(|ip| address(NAME, ip)).collect())
+}
+
+/// The first list of a server's records.
+fn first_list(records: DnsRecords, all: Vec<Record>) -> String {
+    let server = FakeServer::start(move |_| Reply::Records(all.clone()));
+    let (_asked, all) = posted_by(source(records, HOUR_NS, &[&server]));
+    next(&all)
+}
+
+#[test]
+fn an_answer_that_is_cut_off_is_asked_for_by_tcp() {
+    let ips: Vec<String> = (0..500).map(|i| format!("10.0.{}.{}", i / 250, i % 250 + 1)).collect();
+    let (server, _) = with_reply(addresses(&ips.join(" ")));
+    let (_asked, all) = posted_by(source(PORT_80, HOUR_NS, &[&server]));
+    let mut expected: Vec<String> = ips.iter().map(|ip| format!("{ip}:80")).collect();
+    expected.sort();
+    let list = next(&all);
+    let mut members: Vec<&str> = list.split(' ').collect();
+    members.sort_unstable();
+    assert_eq!(members, expected);
+    assert!(server.count_by_tcp() > 0);
+}
+
+#[test]
+fn addresses_of_both_families_are_members() {
+    let all = ["10.0.0.2", "fd00::1", "10.0.0.1"].map(|ip| address(NAME, ip)).to_vec();
+    assert_eq!(first_list(PORT_80, all), "10.0.0.1:80 10.0.0.2:80 [fd00::1]:80");
+}
+
+#[test]
+fn services_of_the_lowest_priority_are_members_by_name_with_their_weights() {
+    let all = vec![
+        service(NAME, 20, 5, "far.test", 80),
+        service(NAME, 10, 10, "B.test", 8081),
+        service(NAME, 10, 0, "a.test", 8080),
+        service(NAME, 10, 30, "b.test", 8080),
+    ];
+    assert_eq!(first_list(DnsRecords::Services, all), "a.test:8080*0.1 b.test:8080*30 b.test:8081*10");
+    let equal = vec![service(NAME, 1, 0, "b.test", 80), service(NAME, 1, 0, "a.test", 80)];
+    assert_eq!(first_list(DnsRecords::Services, equal), "a.test:80 b.test:80");
+}
+
+#[test]
+fn aliases_are_followed_within_an_answer_and_from_one_to_the_next() {
+    let all = vec![alias(NAME, "blue.test"), service("blue.test", 1, 1, "a.test", 80)];
+    assert_eq!(first_list(DnsRecords::Services, all), "a.test:80");
+    let server = FakeServer::start(|name| match name {
+        "blue.test" => Reply::Records(vec![address(name, "10.0.0.1")]),
+        name => Reply::Records(vec![alias(name, "blue.test")]),
+    });
+    let (_asked, all) = posted_by(source(PORT_80, HOUR_NS, &[&server]));
+    assert_eq!(next(&all), "10.0.0.1:80");
+}
+
+#[test]
+fn a_failure_is_reported_and_takes_nothing_away() {
+    let (server, reply) = with_reply(addresses("10.0.0.1"));
+    let (_asked, all) = posted_by(source(PORT_80, 0, &[&server]));
+    assert_eq!(next(&all), "10.0.0.1:80");
+    replace(&reply, Reply::Code(2));
+    let fault = next(&all);
+    assert!(fault.starts_with("dns api.test:80: the name server 127.0.0.1:"), "{fault}");
+    assert!(fault.ends_with(" of api.test: Server Failure; see to the name server"), "{fault}");
+    replace(&reply, addresses("10.0.0.1"));
+    assert_eq!(next(&all), "10.0.0.1:80");
+}
+
+#[test]
+fn a_name_that_never_was_is_an_empty_list() {
+    let (server, reply) = with_reply(Reply::Code(3));
+    let (_asked, all) = posted_by(source(PORT_80, HOUR_NS, &[&server]));
+    assert_eq!(next(&all), "");
+    replace(&reply, addresses("10.0.0.1"));
+    assert_eq!(next(&all), "10.0.0.1:80");
+}
+
+#[test]
+fn members_that_an_answer_lacks_are_held() {
+    let (server, reply) = with_reply(addresses("10.0.0.1 10.0.0.2"));
+    let (_asked, held) = posted_by(source(PORT_80, HOUR_NS, &[&server]));
+    let (_asked_too, believed) = posted_by(source(PORT_80, 0, &[&server]));
+    assert_eq!(next(&held), "10.0.0.1:80 10.0.0.2:80");
+    assert_eq!(next(&believed), "10.0.0.1:80 10.0.0.2:80");
+    replace(&reply, addresses("10.0.0.3 10.0.0.2"));
+    assert_eq!(next(&held), "10.0.0.1:80 10.0.0.2:80 10.0.0.3:80");
+    assert_eq!(next(&believed), "10.0.0.2:80 10.0.0.3:80");
+}
+
+#[test]
+fn the_next_server_is_asked_where_one_refuses() {
+    let (refusing, _) = with_reply(Reply::Code(5));
+    let (knowing, _) = with_reply(addresses("10.0.0.1"));
+    let (_asked, all) = posted_by(source(PORT_80, HOUR_NS, &[&refusing, &knowing]));
+    assert_eq!(next(&all), "10.0.0.1:80");
+}

@@ -1,0 +1,213 @@
+//! HTTP/1.1 to a registry: one connection that is kept, whole answers under limits of bytes and time, and answers that go
+//! on line by line. A redirection is no answer: it would lead elsewhere than the file says.
+
+mod connection;
+mod endpoint;
+mod lines;
+mod trust;
+
+pub(super) use endpoint::Endpoint;
+pub(super) use lines::Lines;
+pub(super) use trust::trust;
+
+use crate::fault::{Defect, FaultKind};
+use crate::list::MOST_BYTES;
+use connection::Connection;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{CONTENT_TYPE, HeaderMap, LOCATION};
+use hyper::{Response, StatusCode};
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::time::timeout;
+use weir_net::transport::tls::ClientFiles;
+
+/// How long a whole list may take.
+pub(super) const LIST_TIME: Duration = Duration::from_secs(30);
+
+/// A file with what proves who asks, read anew at each connection.
+#[derive(Clone, Debug)]
+pub(super) enum Credentials {
+    /// `user:password` (`Authorization: Basic`).
+    Basic(PathBuf),
+    /// A token (`Authorization: Bearer`).
+    Bearer(PathBuf),
+    /// A token that is known already (`Authorization: Bearer`).
+    Token(String),
+    /// A token of Consul's (`X-Consul-Token`).
+    Consul(PathBuf),
+}
+
+/// How an `https` registry is verified.
+#[derive(Clone, Debug)]
+pub(super) enum Trust {
+    /// By files, which are read anew at each connection.
+    Files(ClientFiles),
+    /// By what a kubeconfig holds.
+    Given(GivenTrust),
+}
+
+/// PEM of authorities and of an own certificate.
+#[derive(Clone, Debug, Default)]
+pub(super) struct GivenTrust {
+    /// Authorities; `None`: the system's.
+    pub(super) authorities: Option<Vec<u8>>,
+    /// A certificate and its key.
+    pub(super) certificate: Option<(Vec<u8>, Vec<u8>)>,
+    /// The name that the registry's certificate must cover; `None`: the host.
+    pub(super) name: Option<String>,
+}
+
+/// A registry's server.
+#[derive(Debug)]
+pub(super) struct Client {
+    endpoint: Endpoint,
+    trust: Trust,
+    credentials: Option<Credentials>,
+    kept: Option<Connection>,
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+    /// What was asked, for reports.
+    url: String,
+}
+
+impl Client {
+    pub(super) fn new(endpoint: Endpoint, trust: Trust, credentials: Option<Credentials>) -> Client {
+        Client { endpoint, trust, credentials, kept: None }
+    }
+
+    /// Asks for a path (with its query) below the endpoint's, and reads the answer within this time.
+    ///
+    /// # Errors
+    /// There is none, it redirects, or it is above a limit.
+    pub(super) async fn get(&mut self, path: &str, within: Duration) -> Result<Answer, Defect> {
+        let url = self.endpoint.url(path);
+        let reading = async {
+            let response = self.ask(path).await?;
+            let (head, body) = response.into_parts();
+            let limit = usize::try_from(MOST_BYTES).unwrap_or(usize::MAX);
+            let body = Limited::new(body, limit).collect().await.map_err(|e| cut_off(&url, &*e))?.to_bytes();
+            Ok(Answer { status: head.status, headers: head.headers, body, url: url.clone() })
+        };
+        let result = timeout(within, reading).await.unwrap_or_else(|_| Err(late(&url, within)));
+        if result.is_err() {
+            self.kept = None;
+        }
+        result
+    }
+
+    /// Asks for a path whose answer goes on, line by line. Its head must come within this time.
+    ///
+    /// # Errors
+    /// As [`Client::get`]; another status than 200 is an answer, read whole.
+    pub(super) async fn watch(
+        &mut self,
+        path: &str,
+        within: Duration,
+    ) -> Result<Result<Lines, Answer>, Defect> {
+        let url = self.endpoint.url(path);
+        // What is on it is not over when the next question comes.
+        let mut own = Client { kept: None, ..self.another() };
+        let response = timeout(within, own.ask(path)).await.unwrap_or_else(|_| Err(late(&url, within)))?;
+        let (head, body) = response.into_parts();
+        if head.status == StatusCode::OK {
+            return Ok(Ok(Lines::new(body, own.kept.take(), url)));
+        }
+        let limit = usize::try_from(MOST_BYTES).unwrap_or(usize::MAX);
+        let reading = Limited::new(body, limit).collect();
+        let body = timeout(within, reading).await.map_err(|_| late(&url, within))?;
+        let body = body.map_err(|e| cut_off(&url, &*e))?.to_bytes();
+        Ok(Err(Answer { status: head.status, headers: head.headers, body, url }))
+    }
+
+    /// The same server without a connection.
+    fn another(&self) -> Client {
+        Client::new(self.endpoint.clone(), self.trust.clone(), self.credentials.clone())
+    }
+
+    /// Sends a question, by a new connection where the kept one has ended meanwhile.
+    async fn ask(&mut self, path: &str) -> Result<Response<Incoming>, Defect> {
+        if let Some(mut kept) = self.kept.take() {
+            let answer = kept.ask(&self.endpoint, path).await;
+            if let Ok(response) = answer {
+                self.kept = Some(kept);
+                return judge(response, &self.endpoint.url(path));
+            }
+        }
+        let mut new = Connection::open(&self.endpoint, &self.trust, self.credentials.as_ref()).await?;
+        let response =
+            new.ask(&self.endpoint, path).await.map_err(|e| cut_off(&self.endpoint.url(path), &*e))?;
+        self.kept = Some(new);
+        judge(response, &self.endpoint.url(path))
+    }
+}
+
+impl Answer {
+    /// The text of a 200 whose type is JSON.
+    ///
+    /// # Errors
+    /// It is another answer.
+    pub(super) fn json(&self) -> Result<&str, Defect> {
+        let Answer { status, headers, body, url } = self;
+        if *status != StatusCode::OK {
+            return Err(self.refusal());
+        }
+        let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("nothing");
+        if !kind.starts_with("application/json") {
+            let problem = format!("{url} answers with {kind}, not with JSON");
+            return Err(Defect::new(FaultKind::Unexpected, problem, "is that address the registry's?"));
+        }
+        std::str::from_utf8(body).map_err(|_| {
+            Defect::new(
+                FaultKind::Encoding,
+                format!("the answer of {url} is not UTF-8"),
+                "see to the registry",
+            )
+        })
+    }
+
+    /// What another status than 200 means.
+    pub(super) fn refusal(&self) -> Defect {
+        let Answer { status, url, .. } = self;
+        let problem = format!("{url} answers {status}");
+        match *status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Defect::new(
+                FaultKind::Forbidden,
+                problem,
+                "give weir the rights to ask for it, or another user or token",
+            ),
+            _ => Defect::new(FaultKind::Unexpected, problem, "see to the registry, or to the address"),
+        }
+    }
+}
+
+/// Refuses a redirection.
+fn judge(response: Response<Incoming>, url: &str) -> Result<Response<Incoming>, Defect> {
+    if !response.status().is_redirection() {
+        return Ok(response);
+    }
+    let to = response.headers().get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("nowhere");
+    let problem = format!("{url} redirects to {to}, which weir does not follow");
+    Err(Defect::new(FaultKind::Unexpected, problem, "write the address that it leads to"))
+}
+
+fn late(url: &str, within: Duration) -> Defect {
+    let problem = format!("{url} was not answered within {}s", within.as_secs());
+    Defect::new(FaultKind::Late, problem, "see to the registry and to the way there")
+}
+
+/// An answer that does not come to its end.
+fn cut_off(url: &str, e: &(dyn std::error::Error + 'static)) -> Defect {
+    if e.is::<http_body_util::LengthLimitError>() {
+        let problem = format!("the answer of {url} has more than {} MiB", MOST_BYTES >> 20);
+        return Defect::new(FaultKind::TooLarge, problem, "is that address the registry's?");
+    }
+    let cause = e.source().map(|source| format!(": {source}")).unwrap_or_default();
+    Defect::new(FaultKind::Cut, format!("{url} gives no whole answer: {e}{cause}"), "see to the registry")
+}

@@ -1,0 +1,182 @@
+//! Where the API server is, and how weir proves itself: in a pod by its service account, else by a kubeconfig.
+//!
+//! All of it is found anew for each list: a token, a certificate or a kubeconfig may have been replaced
+//! meanwhile.
+
+use super::super::http::{Credentials, Endpoint, Trust};
+use super::kubeconfig;
+use crate::fault::{Defect, FaultKind};
+use std::path::Path;
+use weir_net::transport::tls::ClientFiles;
+use weir_plan::KubernetesSource;
+use weir_plan::http::short;
+
+/// Where Kubernetes puts the files of a pod's service account.
+const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// The namespace where none is given.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// The longest name of a namespace, bytes.
+const MOST_NAMESPACE: u64 = 256;
+
+/// An API server, and how it is asked.
+#[derive(Debug)]
+pub(super) struct Access {
+    pub(super) endpoint: Endpoint,
+    /// Its URL, for reports.
+    pub(super) url: String,
+    pub(super) trust: Trust,
+    pub(super) credentials: Option<Credentials>,
+    /// The namespace of the pod, or of the kubeconfig's context.
+    pub(super) namespace: String,
+}
+
+/// Finds the API server of this process.
+///
+/// # Errors
+/// There is none, or a file is missing or wrong.
+pub(super) fn find(source: &KubernetesSource) -> Result<Access, Defect> {
+    find_by(source, &|name: &str| std::env::var(name).ok(), Path::new(ACCOUNT))
+}
+
+/// The same with these variables of the environment, and this folder of a service account.
+fn find_by(
+    source: &KubernetesSource,
+    variable: &dyn Fn(&str) -> Option<String>,
+    account: &Path,
+) -> Result<Access, Defect> {
+    if let Some(path) = &source.kubeconfig {
+        return kubeconfig::read(Path::new(path));
+    }
+    let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
+    if let Some(host) = variable("KUBERNETES_SERVICE_HOST") {
+        let port = variable("KUBERNETES_SERVICE_PORT").unwrap_or_else(|| "443".to_owned());
+        return read_account(&host, &port, account);
+    }
+    let home = variable("HOME").ok_or_else(|| {
+        let problem = "weir runs in no pod of Kubernetes, and has no HOME with a kubeconfig";
+        Defect::new(FaultKind::Settings, problem, "write `kubeconfig=` with its path")
+    })?;
+    kubeconfig::read(&Path::new(&home).join(".kube").join("config"))
+}
+
+/// The access that a pod has by its service account.
+fn read_account(host: &str, port: &str, account: &Path) -> Result<Access, Defect> {
+    let (token, authorities) = (account.join("token"), account.join("ca.crt"));
+    for file in [&token, &authorities] {
+        if let Err(e) = std::fs::metadata(file) {
+            let problem =
+                format!("weir runs in a pod, and its service account has no {}: {e}", file.display());
+            let remedy = "give the pod a service account, and let Kubernetes mount its token \
+                          (automountServiceAccountToken), or write `kubeconfig=` with a path";
+            return Err(Defect::new(FaultKind::Settings, problem, remedy));
+        }
+    }
+    // An IPv6 address has brackets in a URL.
+    let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+    let url = format!("https://{host}:{port}");
+    let ca = Some(authorities.display().to_string());
+    Ok(Access {
+        endpoint: Endpoint::parse(&url)?,
+        url,
+        trust: Trust::Files(ClientFiles { ca, name: None, certificate: None }),
+        credentials: Some(Credentials::Bearer(token)),
+        namespace: read_namespace(&account.join("namespace"))?,
+    })
+}
+
+/// The namespace that a small file names; that file may be missing.
+fn read_namespace(path: &Path) -> Result<String, Defect> {
+    let wrong = |why: String| {
+        let problem = format!("the file {} names no namespace: {why}", path.display());
+        Defect::new(FaultKind::Settings, problem, "write `namespace=`")
+    };
+    match std::fs::metadata(path) {
+        Err(_) => return Ok(DEFAULT_NAMESPACE.to_owned()),
+        Ok(file) if !file.is_file() || file.len() > MOST_NAMESPACE => {
+            return Err(wrong("it is no regular file, or too large".to_owned()));
+        }
+        Ok(_) => {}
+    }
+    let text = std::fs::read_to_string(path).map_err(|e| wrong(e.to_string()))?;
+    match text.trim() {
+        "" => Ok(DEFAULT_NAMESPACE.to_owned()),
+        name if name.contains(char::is_whitespace) => Err(wrong(format!("it says \"{}\"", short(name)))),
+        name => Ok(name.to_owned()),
+    }
+}
+
+/// The namespace of a context that may give none.
+pub(super) fn namespace_or_default(given: Option<&str>) -> String {
+    given.unwrap_or(DEFAULT_NAMESPACE).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::folder::Folder;
+
+    fn source(kubeconfig: Option<String>) -> KubernetesSource {
+        KubernetesSource { service: "web".to_owned(), namespace: None, port: None, kubeconfig }
+    }
+
+    /// The access by these variables: URL, namespace and kind of proof, or the sentence.
+    fn access(variables: &[(&str, &str)], account: &Path) -> Result<String, String> {
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        let access = find_by(&source(None), &variable, account).map_err(|defect| defect.to_string())?;
+        let proof = match access.credentials {
+            None => "none",
+            Some(Credentials::Bearer(_)) => "file",
+            Some(_) => "another",
+        };
+        Ok(format!("{} {} {proof}", access.url, access.namespace))
+    }
+
+    #[test]
+    fn a_pod_uses_its_service_account() {
+        let folder = Folder::new("account");
+        let account = folder.path("");
+        let pod = [("KUBERNETES_SERVICE_HOST", "10.96.0.1"), ("KUBERNETES_SERVICE_PORT", "6443")];
+        let word = access(&pod, &account).expect_err("no token");
+        assert!(word.contains("token") && word.contains("automountServiceAccountToken"), "{word}");
+        folder.write("token", "secret");
+        folder.write("ca.crt", "");
+        assert_eq!(access(&pod, &account), Ok("https://10.96.0.1:6443 default file".to_owned()));
+        folder.write("namespace", "shop\n");
+        let other = [("KUBERNETES_SERVICE_HOST", "fd00::1"), ("HOME", "/nowhere")];
+        assert_eq!(access(&other, &account), Ok("https://[fd00::1]:443 shop file".to_owned()));
+        folder.write("namespace", "a b");
+        assert!(access(&pod, &account).expect_err("two words").contains("namespace="));
+    }
+
+    #[test]
+    fn elsewhere_the_kubeconfig_of_the_home_folder_counts() {
+        let folder = Folder::new("home");
+        let home = folder.path("").display().to_string();
+        let variables = [("KUBERNETES_SERVICE_HOST", ""), ("HOME", home.as_str())];
+        let word = access(&variables, Path::new("/nowhere")).expect_err("no file");
+        assert!(word.contains(".kube/config") && word.contains("kubeconfig="), "{word}");
+        std::fs::create_dir_all(folder.path(".kube")).expect("a folder");
+        let text = "current-context: a\n\
+                    contexts: [{name: a, context: {cluster: a}}]\n\
+                    clusters: [{name: a, cluster: {server: \"http://127.0.0.1:1\"}}]\n";
+        folder.write(".kube/config", text);
+        assert_eq!(
+            access(&variables, Path::new("/nowhere")),
+            Ok("http://127.0.0.1:1 default none".to_owned())
+        );
+        assert!(access(&[], Path::new("/nowhere")).expect_err("no home").contains("no HOME"));
+    }
+
+    #[test]
+    fn a_named_kubeconfig_counts_before_the_pod() {
+        let variable = |_: &str| Some("10.96.0.1".to_owned());
+        let source = source(Some("/nowhere/config".to_owned()));
+        let defect = find_by(&source, &variable, Path::new("/nowhere")).expect_err("no file");
+        assert!(defect.to_string().contains("/nowhere/config"), "{defect}");
+    }
+}

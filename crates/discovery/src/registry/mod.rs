@@ -1,0 +1,83 @@
+//! Registries that are asked for members: DNS, Eureka, Consul and Kubernetes, all on one thread of their own.
+//!
+//! Each is a file or folder here: a future that never ends, which asks and gives whole lists to its [`Post`]. What is the
+//! same for all of them is written once: what a list or a failure leads to, and after which pause it asks again
+//! ([`post`]), and how a registry is asked by HTTP ([`http`]).
+
+mod consul;
+mod dns;
+mod eureka;
+mod http;
+#[cfg(feature = "kubernetes")]
+mod kubernetes;
+mod post;
+
+#[cfg(test)]
+mod fake;
+
+use post::Post;
+pub(crate) use post::Posted;
+use std::io;
+use tokio::sync::oneshot;
+use weir_plan::SourceKind;
+use weir_stats::Key;
+
+/// Registries that are asked, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Registries {
+    _ends_when_dropped: oneshot::Sender<()>,
+}
+
+/// Asks these registries, each with its number, on a thread of their own.
+///
+/// # Errors
+/// There is no thread.
+pub(crate) fn ask(
+    sources: Vec<(usize, SourceKind)>,
+    draw: Key,
+    give: impl Fn(usize, Posted) + Clone + 'static + Send,
+) -> io::Result<Registries> {
+    let (end, ended) = oneshot::channel();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    std::thread::Builder::new().name("weir-registries".to_owned()).spawn(move || {
+        let local = tokio::task::LocalSet::new();
+        for (number, source) in sources {
+            let give = give.clone();
+            let draw = draw.with(number as u64);
+            local.spawn_local(follow(
+                source.clone(),
+                Post::new(&source, draw, move |posted| give(number, posted)),
+            ));
+        }
+        local.block_on(&runtime, async { drop(ended.await) });
+        // A look-up of a name that the system holds up is not waited for.
+        runtime.shutdown_background();
+    })?;
+    Ok(Registries { _ends_when_dropped: end })
+}
+
+/// Asks a registry for ever.
+async fn follow(source: SourceKind, post: Post) {
+    match source {
+        // It has threads of its own.
+        SourceKind::File(_) => {}
+        SourceKind::Dns(source) => dns::follow(source, post).await,
+        SourceKind::Eureka(source) => eureka::follow(source, post).await,
+        SourceKind::Consul(source) => consul::follow(source, post).await,
+        #[cfg(feature = "kubernetes")]
+        SourceKind::Kubernetes(source) => kubernetes::follow(source, post).await,
+        #[cfg(not(feature = "kubernetes"))]
+        SourceKind::Kubernetes(_) => without_kubernetes(post).await,
+    }
+}
+
+/// Says that this program cannot ask.
+#[cfg(not(feature = "kubernetes"))]
+async fn without_kubernetes(mut post: Post) {
+    use crate::fault::{Defect, FaultKind};
+    loop {
+        let problem = "this weir was built without `find.kubernetes`";
+        let remedy = "build it with the feature `kubernetes`";
+        post.fail(Defect::new(FaultKind::Settings, problem, remedy), std::time::Duration::MAX).await;
+    }
+}

@@ -1,0 +1,185 @@
+//! What lists the members of a fleet (`find.*`): a file, or a registry that is asked.
+
+use crate::TlsClient;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Where a list comes from. Equal ones are asked once, however many fleets have them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceKind {
+    /// A JSON file: its path as seen from the working directory; not part of the hash.
+    File(String),
+    /// A name in DNS.
+    Dns(DnsSource),
+    /// An application in a Eureka registry.
+    Eureka(EurekaSource),
+    /// A service in Consul.
+    Consul(ConsulSource),
+    /// A service in Kubernetes.
+    Kubernetes(KubernetesSource),
+}
+
+/// `find.dns(...)`: the members are the answers to a name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct DnsSource {
+    /// The name that is asked for.
+    pub name: String,
+    /// What is asked for.
+    pub records: DnsRecords,
+    /// How long a member is missing from all answers before it is off the list, ns.
+    pub hold_ns: u64,
+    /// The name servers, each `host:port`; empty: the system's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<String>,
+}
+
+/// The records of a name that are members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DnsRecords {
+    /// A and AAAA: each address, with this port.
+    Addresses {
+        /// The port of all members.
+        port: u16,
+    },
+    /// SRV: each target and port of the lowest priority.
+    Services,
+}
+
+/// `find.eureka(...)`: the members are the instances of an application.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct EurekaSource {
+    /// The registry's servers, each with the path before `/apps`: one is asked, and the next after a failure.
+    pub urls: Vec<String>,
+    /// The application's name; capital and small letters are the same.
+    pub app: String,
+    /// Whether an instance's secure port is taken.
+    pub secure: bool,
+    /// Which of its two addresses is taken.
+    pub host: EurekaHost,
+    /// How often changes are asked for, ns; drawn within a tenth.
+    pub poll_ns: u64,
+    /// The path of a file with `user:password`; not part of the hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth: Option<String>,
+    /// How `https` servers are verified; `None`: by the system's authorities.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsClient>,
+}
+
+/// Which address of a Eureka instance is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EurekaHost {
+    /// `ipAddr`.
+    #[default]
+    Ip,
+    /// `hostName`.
+    Name,
+}
+
+/// `find.consul(...)`: the members are the instances of a service.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ConsulSource {
+    /// The agent or server.
+    pub url: String,
+    /// The service's name.
+    pub service: String,
+    /// Only instances with this tag.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+    /// Another datacenter than the agent's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datacenter: Option<String>,
+    /// Whether only instances are listed whose checks all pass.
+    pub passing: bool,
+    /// Whether any server may answer, not the leader alone.
+    pub stale: bool,
+    /// The path of a file with the token; not part of the hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// How an `https` server is verified; `None`: by the system's authorities.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsClient>,
+}
+
+/// `find.kubernetes(...)`: the members are the endpoints of a service.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct KubernetesSource {
+    /// The service's name.
+    pub service: String,
+    /// Its namespace; `None`: that of weir's pod, or of the kubeconfig's context, else `default`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Which of its ports; `None`: the only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<KubernetesPort>,
+    /// The path of a kubeconfig; `None`: weir's pod, else `~/.kube/config`. Not part of the hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubeconfig: Option<String>,
+}
+
+/// A port of a Kubernetes service's endpoints.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KubernetesPort {
+    /// Its number.
+    Number(u16),
+    /// Its name.
+    Name(String),
+}
+
+impl SourceKind {
+    /// The function of the language that makes it.
+    pub fn function(&self) -> &'static str {
+        match self {
+            SourceKind::File(_) => "find.file",
+            SourceKind::Dns(_) => "find.dns",
+            SourceKind::Eureka(_) => "find.eureka",
+            SourceKind::Consul(_) => "find.consul",
+            SourceKind::Kubernetes(_) => "find.kubernetes",
+        }
+    }
+
+    /// The same without paths, which do not belong to the meaning of a plan.
+    pub(crate) fn without_paths(&self) -> SourceKind {
+        let bare = |path: &Option<String>| path.as_ref().map(|_| String::new());
+        let tls = |tls: &Option<TlsClient>| tls.as_ref().map(TlsClient::without_paths);
+        match self {
+            SourceKind::File(_) => SourceKind::File(String::new()),
+            SourceKind::Dns(_) => self.clone(),
+            SourceKind::Eureka(source) => {
+                let (auth, tls) = (bare(&source.auth), tls(&source.tls));
+                SourceKind::Eureka(EurekaSource { auth, tls, ..source.clone() })
+            }
+            SourceKind::Consul(source) => {
+                let (token, tls) = (bare(&source.token), tls(&source.tls));
+                SourceKind::Consul(ConsulSource { token, tls, ..source.clone() })
+            }
+            SourceKind::Kubernetes(source) => SourceKind::Kubernetes(KubernetesSource {
+                kubeconfig: bare(&source.kubeconfig),
+                ..source.clone()
+            }),
+        }
+    }
+}
+
+impl fmt::Display for SourceKind {
+    /// In a few words, for the log, the page and `weir find`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SourceKind::File(path) => write!(f, "file {path}"),
+            SourceKind::Dns(DnsSource { name, records: DnsRecords::Addresses { port }, .. }) => {
+                write!(f, "dns {name}:{port}")
+            }
+            SourceKind::Dns(source) => write!(f, "dns SRV {}", source.name),
+            SourceKind::Eureka(source) => write!(f, "eureka {}", source.app),
+            SourceKind::Consul(source) => write!(f, "consul {}", source.service),
+            SourceKind::Kubernetes(KubernetesSource { service, namespace, .. }) => match namespace {
+                Some(namespace) => write!(f, "kubernetes {namespace}/{service}"),
+                None => write!(f, "kubernetes {service}"),
+            },
+        }
+    }
+}
