@@ -1,7 +1,7 @@
 """Open-loop clients: requests at fixed instants on connections that are kept, in one process: clients.py PORT RATE CONNECTIONS
 
 Prints `ready`, and for each line that comes what has ended since the line before: {"requests", "failed", "errors", "slowest_ms"}.
-What a request takes counts from its intended instant."""
+What a request takes counts from its intended instant. A connection that an answer closes (a process that drains) is replaced by another."""
 
 import asyncio
 import collections
@@ -43,6 +43,7 @@ class Clients:
         status = head.split(b" ", 2)[1].decode()
         if status != "200":
             raise OSError(f"status {status}")
+        return fields.get(b"connection") != b"close"
 
     async def work(self, connection, due):
         """Sends the request that was due at this instant, and those that wait."""
@@ -50,7 +51,10 @@ class Clients:
             try:
                 if connection is None:
                     connection = await self.connect()
-                await asyncio.wait_for(self.ask(connection), PATIENCE_S)
+                is_kept = await asyncio.wait_for(self.ask(connection), PATIENCE_S)
+                if not is_kept:
+                    connection[1].close()
+                    connection = None
             except (OSError, ValueError, IndexError, asyncio.TimeoutError, asyncio.IncompleteReadError) as e:
                 self.tally.errors[str(e) or type(e).__name__] += 1
                 if connection:

@@ -4,28 +4,25 @@ import threading
 import time
 import urllib.parse
 
+from registry import Registry
 from servers import Handler, Server
 
 MOST_WAIT_S = 600
 
 
-class Consul:
-    """A service `app` whose instances have an index, which begins anew with the process."""
+class Consul(Registry):
+    """Services whose names begin with `app`, all with the same instances, which have an index, which begins anew with the process."""
 
     label = "consul (stand-in)"
-    bound_s = 0.2
 
     def __init__(self, site):
-        self.port, self.member_port = site.free_port(), site.member_port
+        super().__init__(site)
+        self.port = site.free_port()
         self.changed = threading.Condition()
         self.members, self.index, self.server = [], 0, None
 
-    @staticmethod
-    def missing(_):
-        return None
-
-    def fleet(self):
-        return f'find.consul("http://127.0.0.1:{self.port}", "app", lambda: server("app"))'
+    def fleet(self, name="app"):
+        return f'find.consul("http://127.0.0.1:{self.port}", "{name}", lambda: server("app"))'
 
     def start(self):
         """Begins without any instance."""
@@ -61,7 +58,7 @@ class Consul:
             while index and self.index <= index and self.server is server:
                 if not self.changed.wait(end - time.monotonic()) or server.socket.fileno() < 0:
                     break
-            members = self.members if url.path.endswith("/app") else []
+            members = self.members if url.path.rsplit("/", 1)[1].startswith("app") else []
             found = [self.entry(host) for host in members]
             at = self.index
         question.give(200, found, X_Consul_Index=str(at), X_Consul_KnownLeader="true", X_Consul_LastContact="0")

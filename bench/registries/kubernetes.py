@@ -6,48 +6,29 @@ import threading
 import time
 import urllib.parse
 
+from registry import Registry
 from servers import Handler, Server
 
 PATH = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
-SLICE = 10
+APP, LABEL = "kubernetes.io/service-name=app", "kubernetes.io/service-name"
 
 
-class Kubernetes:
-    """The slices of `app`, each with the members of ten numbers, and what has happened to them."""
+class Kubernetes(Registry):
+    """The slices of `app`, each with the members of some numbers, and what has happened to them. Any other service whose name begins
+    with `app` has the same."""
 
     label = "kubernetes (stand-in)"
-    bound_s = 0.2
 
     def __init__(self, site):
-        self.port, self.member_port = site.free_port(), site.member_port
+        super().__init__(site)
+        self.port = site.free_port()
         self.changed = threading.Condition()
         self.slices, self.version, self.events, self.server = {}, 0, [], None
         self.config = site.folder / "kubeconfig"
-        self.config.write_text(f"""apiVersion: v1
-kind: Config
-clusters:
-- cluster:
-    server: http://127.0.0.1:{self.port}
-  name: bench
-contexts:
-- context:
-    cluster: bench
-    namespace: default
-    user: bench
-  name: bench
-current-context: bench
-users:
-- name: bench
-  user:
-    token: bench
-""")
+        self.config.write_text(kubeconfig(f"http://127.0.0.1:{self.port}", "bench"))
 
-    @staticmethod
-    def missing(_):
-        return None
-
-    def fleet(self):
-        return f'find.kubernetes("app", lambda: server("app"), kubeconfig="{self.config}")'
+    def fleet(self, name="app"):
+        return f'find.kubernetes("{name}", lambda: server("app"), kubeconfig="{self.config}")'
 
     def start(self):
         """Begins without any slice, with versions that are lower than before."""
@@ -66,9 +47,7 @@ users:
             self.changed.notify_all()
 
     def set(self, hosts):
-        wanted = {}
-        for host in sorted(hosts, key=lambda host: [int(part) for part in host.split(".")]):
-            wanted.setdefault(f"app-{int(host.rsplit('.', 1)[1]) // SLICE}", []).append(host)
+        wanted = in_slices(hosts)
         with self.changed:
             for name in sorted(wanted.keys() | self.slices.keys()):
                 before = self.slices.get(name)
@@ -77,34 +56,14 @@ users:
                 self.version += 1
                 kind = "ADDED" if not before else "MODIFIED" if name in wanted else "DELETED"
                 if name in wanted:
-                    self.slices[name] = {"hosts": wanted[name], "object": self.slice(name, wanted[name])}
-                    value = self.slices[name]["object"]
+                    value = endpoint_slice(name, wanted[name], self.member_port)
+                    value["metadata"] |= {"uid": f"uid-{name}", "resourceVersion": str(self.version)}
+                    self.slices[name] = {"hosts": wanted[name], "object": value}
                 else:
                     value = self.slices.pop(name)["object"]
                     value = {**value, "metadata": {**value["metadata"], "resourceVersion": str(self.version)}}
                 self.events.append((self.version, {"type": kind, "object": value}))
             self.changed.notify_all()
-
-    def slice(self, name, hosts):
-        def endpoint(host):
-            conditions = {"ready": True, "serving": True, "terminating": False}
-            pod = {"kind": "Pod", "name": f"app-{host}", "namespace": "default", "uid": f"uid-{host}"}
-            return {"addresses": [host], "conditions": conditions, "targetRef": pod, "nodeName": "node-1"}
-
-        return {
-            "kind": "EndpointSlice",
-            "apiVersion": "discovery.k8s.io/v1",
-            "metadata": {
-                "name": name,
-                "namespace": "default",
-                "uid": f"uid-{name}",
-                "resourceVersion": str(self.version),
-                "labels": {"kubernetes.io/service-name": "app"},
-            },
-            "addressType": "IPv4",
-            "ports": [{"name": "http", "port": self.member_port, "protocol": "TCP"}],
-            "endpoints": [endpoint(host) for host in hosts],
-        }
 
     def answer(self, question):
         url = urllib.parse.urlsplit(question.path)
@@ -113,7 +72,7 @@ users:
             return question.give(401, status(401, "Unauthorized"))
         if url.path != PATH:
             return question.give(404, status(404, "NotFound"))
-        is_app = query.get("labelSelector") == "kubernetes.io/service-name=app"
+        is_app = query.get("labelSelector", "").startswith(APP)
         if query.get("watch") in ("1", "true"):
             return self.watch(question, query, is_app)
         with self.changed:
@@ -148,6 +107,52 @@ users:
                 if is_app:
                     send(event)
         question.wfile.write(b"0\r\n\r\n")
+
+
+def in_slices(hosts):
+    """Names of slices, each with its members: ten in each, a hundred where there are many. An address is always in the same one."""
+    size, found = 10 if len(hosts) <= 100 else 100, {}
+    for host in sorted(hosts, key=lambda host: [int(part) for part in host.split(".")]):
+        third, last = host.split(".")[2:]
+        found.setdefault(f"app-{third}-{int(last) // size}", []).append(host)
+    return found
+
+
+def endpoint_slice(name, hosts, port):
+    def endpoint(host):
+        conditions = {"ready": True, "serving": True, "terminating": False}
+        pod = {"kind": "Pod", "name": f"app-{host}", "namespace": "default", "uid": f"uid-{host}"}
+        return {"addresses": [host], "conditions": conditions, "targetRef": pod, "nodeName": "node-1"}
+
+    return {
+        "kind": "EndpointSlice",
+        "apiVersion": "discovery.k8s.io/v1",
+        "metadata": {"name": name, "namespace": "default", "labels": {LABEL: "app"}},
+        "addressType": "IPv4",
+        "ports": [{"name": "http", "port": port, "protocol": "TCP"}],
+        "endpoints": [endpoint(host) for host in hosts],
+    }
+
+
+def kubeconfig(server, token, authority=""):
+    return f"""apiVersion: v1
+kind: Config
+clusters:
+- cluster:
+    server: {server}{authority and f"{chr(10)}    certificate-authority: {authority}"}
+  name: bench
+contexts:
+- context:
+    cluster: bench
+    namespace: default
+    user: bench
+  name: bench
+current-context: bench
+users:
+- name: bench
+  user:
+    token: {token}
+"""
 
 
 def status(code, reason):

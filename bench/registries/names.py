@@ -1,34 +1,36 @@
-"""DNS: a small name server of this bench, which answers for one name by UDP and, where an answer is cut, by TCP."""
+"""DNS: a small name server of this bench, which answers for some names by UDP and, where an answer is cut, by TCP."""
 
 import socket
 import struct
 import threading
 
-NAME = "app.bench"
+from registry import Registry
+
+ZONE = "bench"
 TTL_S = 1
-HOLD_S = 2
 A, SOA, OPT = 1, 6, 41
 MOST_UDP = 1232
 
 
-class Names:
-    """The addresses of the name."""
+class Names(Registry):
+    """The addresses of all names in the zone that begin with `app`."""
 
     label = "dns (server of the bench)"
-    # A member that is missing goes when its last answer has ended and `hold` is over.
-    bound_s = TTL_S + HOLD_S + 1.5
+    # What fits into 64 KiB.
+    most = 4000
+    ci_s = 50
 
     def __init__(self, site):
-        self.port, self.member_port = site.free_port(), site.member_port
+        super().__init__(site)
+        self.port = site.free_port()
+        self.hold_s = 1 if site.args.ci else 2
+        # A member that is missing goes when its last answer has ended and `hold` is over.
+        self.bound_s = TTL_S + self.hold_s + 1.5
         self.hosts, self.sockets = [], []
 
-    @staticmethod
-    def missing(_):
-        return None
-
-    def fleet(self):
-        more = f'port={self.member_port}, server="127.0.0.1:{self.port}", hold={HOLD_S}*s'
-        return f'find.dns("{NAME}", lambda: server("app"), {more})'
+    def fleet(self, name="app"):
+        more = f'port={self.member_port}, server="127.0.0.1:{self.port}", hold={self.hold_s}*s'
+        return f'find.dns("{name}.{ZONE}", lambda: server("app"), {more})'
 
     def start(self):
         self.hosts = []
@@ -89,7 +91,7 @@ class Names:
         asked, rest = question[12 : at + 5], question[at + 5 :]
         has_opt = more > 0 and rest[:3] == b"\0" + struct.pack(">H", OPT)
         most = 65535 if is_tcp else min(MOST_UDP, max(512, struct.unpack(">H", rest[3:5])[0])) if has_opt else 512
-        is_name = ".".join(labels) == NAME and self.hosts
+        is_name = labels[0].startswith("app") and labels[1:] == [ZONE] and self.hosts
         records = []
         if is_name and kind == A:
             records = [record(b"\xc0\x0c", A, socket.inet_aton(host)) for host in self.hosts]

@@ -1,4 +1,4 @@
-"""The members: small HTTP/1.1 servers on addresses of their own, in one process: origins.py PORT COUNT
+"""The members: small HTTP/1.1 servers on addresses of their own, in one process: origins.py PORT COUNT NETWORK
 
 Prints `ready`, and for each line that comes a JSON list: how many connections each member has accepted so far."""
 
@@ -9,12 +9,12 @@ import sys
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
-def host(n):
-    """The address of a member."""
-    return f"127.40.{n >> 7}.{(n & 127) + 1}"
+def host(n, network):
+    """The address of a member; a network is the first two bytes."""
+    return f"{network}.{n >> 7}.{(n & 127) + 1}"
 
 
-async def main(port, count):
+async def main(port, count, network):
     opened = [0] * count
 
     async def serve(n, reader, writer):
@@ -28,7 +28,7 @@ async def main(port, count):
             writer.close()
 
     servers = [
-        await asyncio.start_server(lambda reader, writer, n=n: serve(n, reader, writer), host(n), port, backlog=256)
+        await asyncio.start_server(lambda reader, writer, n=n: serve(n, reader, writer), host(n, network), port, backlog=256)
         for n in range(count)
     ]
     print("ready", flush=True)
@@ -39,4 +39,4 @@ async def main(port, count):
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1]), int(sys.argv[2])))
+    asyncio.run(main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]))

@@ -101,7 +101,11 @@ const FLEET_HEADINGS: &[&str] = &["fleet", "source", "#members", "#draining", "#
 
 /// A fleet whose members a source lists.
 fn fleet(one: &Value) -> Vec<String> {
-    let list = one["stale_s"].as_f64().map_or("there".to_owned(), |s| format!("none for {:.0} s", s.floor()));
+    let why = one["error"].as_str().map(|why| format!(": {why}")).unwrap_or_default();
+    let list = match one["stale_s"].as_f64() {
+        Some(s) => format!("no list for {:.0} s{why}", s.floor()),
+        None => "there".to_owned(),
+    };
     let numbers = ["fleet", "source", "members", "draining", "withdrawn"].map(|of| word(&one[of]));
     numbers.into_iter().chain([list]).collect()
 }
@@ -178,6 +182,24 @@ mod tests {
             json!({"admin": "file", "admin_left_s": null, "weight_by_hand": true, "weight_left_s": 3.0});
         assert_eq!(by_hand(&target), "weight 3 s");
         assert_eq!(by_hand(&json!({"admin": "file", "weight_by_hand": false})), "-");
+    }
+
+    #[test]
+    fn a_fleet_without_a_list_says_since_when_and_why() {
+        let fleet = |name: &str, source: &str, stale_s: Option<f64>, error: Option<&str>| {
+            json!({"fleet": name, "source": source, "members": 12, "draining": 1, "withdrawn": 0,
+                   "stale_s": stale_s, "error": error})
+        };
+        let why = "consul web: http://127.0.0.1:8500 answers 500; see to the registry";
+        let fleets =
+            [fleet("apps", "consul web", Some(12.7), Some(why)), fleet("files", "file a.json", None, None)];
+        let text = status(&json!({"fleets": fleets}), &json!({}), "ready");
+        let want = format!(
+            "\nfleet  source       members  draining  withdrawn  list\n\
+             apps   consul web        12         1          0  no list for 12 s: {why}\n\
+             files  file a.json       12         1          0  there\n"
+        );
+        assert!(text.ends_with(&want), "{text}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The problems, the worst first, and the state in a sentence.
 
 use super::rows::count;
-use super::{limits, pools, users};
+use super::{fleets, limits, pools, users};
 use crate::page::TimedView;
 use weir_report::escaped;
 use weir_serve::{State, View};
@@ -47,6 +47,7 @@ fn all(seen: &TimedView) -> Vec<(&'static str, String)> {
             ));
         }
     }
+    all.extend(fleets::alarms(view));
     let near = view.limits.iter().filter(|limit| !limits::class(limit).is_empty());
     all.extend(near.map(|limit| (limits::class(limit), limits::words(limit))));
     if view.draining {

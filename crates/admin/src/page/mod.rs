@@ -5,6 +5,7 @@
 
 mod alarms;
 mod changes;
+mod fleets;
 mod limits;
 mod notes;
 mod pools;
@@ -52,6 +53,7 @@ impl Parts {
         part("alarms", alarms::alarms(seen));
         part("listeners", users::listeners(view));
         part("pools", users::pools(view));
+        part("fleets", fleets::rows(view, now));
         part("changes", changes::first(&view.events, now));
         part("changes-label", changes::label(&view.events));
         part("changes-more", changes::more(&view.events, now));
@@ -121,6 +123,9 @@ fn html(seen: &TimedView, all: bool, nonce: u64) -> String {
         page.push_str("<section>\n<h2>Balancers</h2>\n<p class=\"quiet\">Attempts at their targets, timed to the head of the answer.</p>\n");
         table(&mut page, "pools", &["Balancer", "Targets up", "#Rate", "#5xx", "#p50", "#p99"], parts);
         page.push_str("</section>\n");
+    }
+    if !view.fleets.is_empty() {
+        section(&mut page, "Fleets", "fleets", &["Fleet", "#Members", "List"], parts);
     }
     changes(&mut page, parts);
     if !view.pools.is_empty() {

@@ -5,8 +5,8 @@ use crate::page::TimedView;
 use weir_plan::{Point, listeners};
 use weir_report::graph::Drawing;
 use weir_serve::{
-    CertificateView, CheckView, Config, EventView, LimitView, ListenerView, PoolView, RecentView, State,
-    TargetView, View,
+    CertificateView, CheckView, Config, EventView, FleetView, LimitView, ListenerView, PoolView, RecentView,
+    State, TargetView, View,
 };
 use weir_topology::{Request, evaluate};
 
@@ -183,6 +183,43 @@ fn the_page_says_how_bad_since_when_and_why() {
         assert!(page.contains(text), "{text} is not in {page}");
     }
     assert!(page.find("descriptors are in use") < page.find("budget allows no"), "the worst first");
+}
+
+#[test]
+fn a_fleet_without_a_list_is_an_alarm_and_says_since_when_and_why() {
+    let fleet = |name: &str, stale_s: Option<f64>, error: Option<&str>| FleetView {
+        fleet: name.to_owned(),
+        source: "consul <web>".to_owned(),
+        members: 1_200,
+        withdrawn: 3,
+        draining: 0,
+        stale_s,
+        error: error.map(str::to_owned),
+        last_change_unix_ms: None,
+    };
+    let mut seen = seen(vec![target(0, State::Up)]);
+    let page = html(&seen, false, 7);
+    assert!(!page.contains("<h2>Fleets</h2>"), "{page}");
+    let why = "consul <web>: http://a/ answers 500; see to the registry";
+    seen.view.fleets = vec![fleet("files", None, None), fleet("<apps>", Some(120.5), Some(why))];
+    // Nothing is worse than that.
+    seen.view.listeners[0].recent.clear();
+    seen.rendered = super::Rendered::default();
+    let page = html(&seen, false, 7).replace('\u{a0}', " ");
+    for text in [
+        "<h2>Fleets</h2>",
+        "<p class=\"alarm warn\"><strong>▲</strong> fleet &lt;apps&gt;: no list for 2 min: consul &lt;web&gt;: http://a/ \
+         answers 500; see to the registry</p>",
+        "<td class=\"target\">&lt;apps&gt;<small>consul &lt;web&gt;</small></td><td class=\"n\">1,200<small>3 withdrawn</small></td>\
+         <td class=\"target\"><span class=\"warn\">▲ none</span><small>since 03:10:03 (2 min)</small>\
+         <small>consul &lt;web&gt;: http://a/ answers 500; see to the registry</small></td>",
+        "<td class=\"target\">there</td>",
+        "<title>▲ &lt;t&gt;.star · weir</title>",
+    ] {
+        assert!(page.contains(text), "{text} is not in {page}");
+    }
+    let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text} is not in {page}"));
+    assert!(at("&lt;apps&gt;<small>") < at("files<small>"), "those without a list stand first");
 }
 
 /// A few of many targets that are down are a warning; half of them are an outage.

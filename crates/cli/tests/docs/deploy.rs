@@ -90,12 +90,16 @@ fn alerts_and_dashboard_name_what_there_is() {
     let alerts: Vec<&str> = rules.lines().filter_map(|line| line.trim().strip_prefix("expr: ")).collect();
     assert_eq!(alerts.len(), rules.matches("- alert: ").count());
     alerts.iter().for_each(|query| check(query, &known));
+    assert!(alerts.contains(&"weir_fleet_stale_seconds > 300"), "{alerts:?}");
     let board: serde_json::Value = serde_json::from_str(&text("deploy/grafana/weir.json")).expect("JSON");
     let panels = board["panels"].as_array().expect("panels");
     let queries = panels.iter().flat_map(|p| p["targets"].as_array().into_iter().flatten());
     let queries: Vec<&str> = queries.map(|t| t["expr"].as_str().expect("a query")).collect();
     assert!(queries.len() > 20);
     queries.iter().for_each(|query| check(query, &known));
+    for metric in ["weir_fleet_members", "weir_fleet_stale_seconds", "weir_fleet_lists_total"] {
+        assert!(queries.iter().any(|query| query.contains(metric)), "no panel has {metric}");
+    }
 }
 
 #[test]
@@ -120,15 +124,39 @@ fn the_manifests_are_as_kubernetes_wants_them() {
         return eprintln!("skipped: there is no kubernetes-validate");
     }
     let scratch = Scratch::new("manifests");
-    let file = scratch.file("weir.yaml", text("deploy/kubernetes/weir.yaml"));
-    let ran = Command::new("kubernetes-validate").args(["--strict", &file]).output().expect("it runs");
-    let said = String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned();
-    assert!(ran.status.success() && said.matches("passed for resource").count() == 4, "{said}");
-    // It is no check that anything passes.
-    let wrong =
-        scratch.file("wrong.yaml", text("deploy/kubernetes/weir.yaml").replace("replicas:", "replica:"));
-    let ran = Command::new("kubernetes-validate").args(["--strict", &wrong]).output().expect("it runs");
-    assert!(!ran.status.success());
+    let validate = |name: &str, manifest: String| {
+        let file = scratch.file(name, manifest);
+        let ran = Command::new("kubernetes-validate").args(["--strict", &file]).output().expect("it runs");
+        let said = String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned();
+        (ran.status.success(), said)
+    };
+    for (name, resources, key, wrong) in
+        [("weir.yaml", 4, "replicas:", "replica:"), ("discovery.yaml", 3, "verbs:", "verb:")]
+    {
+        let manifest = text(&format!("deploy/kubernetes/{name}"));
+        let (is_right, said) = validate(name, manifest.clone());
+        assert!(is_right && said.matches("passed for resource").count() == resources, "{said}");
+        // It is no check that anything passes.
+        let (is_right, said) = validate(&format!("wrong-{name}"), manifest.replace(key, wrong));
+        assert!(!is_right, "{said}");
+    }
+}
+
+/// To list and watch EndpointSlices, and nothing else; the page of sources says the same.
+#[test]
+fn the_manifest_of_rights_grants_what_discovery_needs() {
+    let manifest = text("deploy/kubernetes/discovery.yaml");
+    let values = |key: &str| -> Vec<String> {
+        let entries = manifest.lines().map(|line| line.trim().trim_start_matches("- "));
+        entries.filter_map(|entry| entry.strip_prefix(key)).map(str::to_owned).collect()
+    };
+    let (groups, resources) = (r#"["discovery.k8s.io"]"#, r#"["endpointslices"]"#);
+    let verbs = r#"["get", "list", "watch"]"#;
+    assert_eq!(values("apiGroups: "), [groups]);
+    assert_eq!(values("resources: "), [resources]);
+    assert_eq!(values("verbs: "), [verbs]);
+    let rule = format!("- {{apiGroups: {groups}, resources: {resources}, verbs: {verbs}}}\n");
+    assert!(text("docs/discovery.md").contains(&rule), "{rule}");
 }
 
 #[test]

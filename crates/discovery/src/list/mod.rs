@@ -200,3 +200,63 @@ fn contradiction(first: &Member, second: &Member) -> Option<Objection> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(addr: &str, id: &str, state: State) -> (Address, Member) {
+        let id = Some(id.to_owned());
+        let member = Member { addr: addr.to_owned(), id, weight: 1.0, state };
+        (Address::parse(addr).expect("an address"), member)
+    }
+
+    fn departure(addr: &str, id: Option<&str>) -> Departure {
+        Departure { addr: addr.to_owned(), id: id.map(str::to_owned) }
+    }
+
+    /// The departures of a list with these members, if those come after the departures and if they come before.
+    fn depart(members: &[(Address, Member)], departures: &[Departure]) -> [Vec<Departure>; 2] {
+        [false, true].map(|is_first| {
+            let mut list = Builder::default();
+            let add = |list: &mut Builder| {
+                for (address, member) in members {
+                    list.add(address.clone(), member.clone()).expect("few members");
+                }
+            };
+            if is_first {
+                add(&mut list);
+            }
+            departures.iter().for_each(|departure| list.depart(departure.clone()));
+            if !is_first {
+                add(&mut list);
+            }
+            list.finish().departures
+        })
+    }
+
+    #[test]
+    fn a_departure_that_is_listed_is_none_and_the_others_are_sorted_and_named_once() {
+        let members = [member("a:1", "x", State::Up), member("b:1", "x", State::Drain)];
+        let (c, a) = (departure("c:1", None), departure("a:1", Some("y")));
+        let there = [departure("a:1", Some("x")), departure("b:1", Some("x"))];
+        let departures = [c.clone(), there[0].clone(), a.clone(), c.clone(), there[1].clone(), a.clone()];
+        for departures in depart(&members, &departures) {
+            assert_eq!(departures, [a.clone(), c.clone()]);
+        }
+        // Without an id it is another one.
+        let others = [departure("a:1", None), departure("b:1", Some("y"))];
+        assert_eq!(depart(&members, &others), [others.to_vec(), others.to_vec()]);
+        assert_eq!(depart(&members, &[]), [vec![], vec![]]);
+    }
+
+    /// Of an address one member counts; the other one may well be gone.
+    #[test]
+    fn a_doubled_address_has_the_departure_of_the_other_member() {
+        let members = [member("a:1", "x", State::Drain), member("a:1", "y", State::Up)];
+        let (x, y) = (departure("a:1", Some("x")), departure("a:1", Some("y")));
+        for departures in depart(&members, &[y, x.clone()]) {
+            assert_eq!(departures, std::slice::from_ref(&x));
+        }
+    }
+}

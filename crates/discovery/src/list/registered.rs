@@ -125,4 +125,36 @@ mod tests {
             assert!(one("10.0.0.1", 80, weight).is_err());
         }
     }
+
+    #[test]
+    fn departures_are_sorted_and_none_is_listed_or_named_twice() {
+        let of = |host: &str, id: Option<&str>, port: i64| {
+            let id = id.map(str::to_owned);
+            Registered { host: host.to_owned(), port, id, weight: 1.0, state: State::Up }
+        };
+        let drains = Registered { state: State::Drain, ..of("10.0.0.2", None, 80) };
+        let gone = [
+            of("fd00::9", None, 80),
+            of("10.0.0.9", None, 80),
+            // Another one at the address of a listed one, and both that are listed.
+            of("10.0.0.1", Some("b"), 80),
+            of("10.0.0.1", Some("a"), 80),
+            of("10.0.0.2", None, 80),
+            // Twice, and no members at all.
+            of("[fd00::9]", None, 80),
+            of("10.0.0.9", None, 80),
+            of("10.0.0.3", None, 0),
+            of("", None, 80),
+        ];
+        let list = listed_with_stated([of("10.0.0.1", Some("a"), 80), drains], gone).expect("a list");
+        let departure =
+            |addr: &str, id: Option<&str>| Departure { addr: addr.to_owned(), id: id.map(str::to_owned) };
+        let want = [
+            departure("10.0.0.1:80", Some("b")),
+            departure("10.0.0.9:80", None),
+            departure("[fd00::9]:80", None),
+        ];
+        assert_eq!(list.departures, want);
+        assert_eq!((list.members.len(), list.left_out_count), (2, 0));
+    }
 }

@@ -1,7 +1,7 @@
 //! A registry for tests: an HTTP/1.1 server on loopback whose answers a function gives.
 
 use super::{Posted, Registries, ask};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -26,6 +26,8 @@ pub(crate) enum Reply {
     Json(String),
     /// 200 with these lines, as they come; it ends with the sender.
     Lines(Receiver<String>),
+    /// These bytes, head and all, as they come; the connection ends with the sender.
+    Raw(Receiver<Vec<u8>>),
     /// A status, fields (`"Name: value"`) and a body.
     Other(u16, Vec<String>, String),
     /// The connection ends without an answer.
@@ -34,67 +36,78 @@ pub(crate) enum Reply {
 
 /// The server. Its threads end with their connections, and the last one with the process.
 pub(crate) struct Fake {
-    /// `http://127.0.0.1:port`.
+    /// `http://127.0.0.1:port`, or `https`.
     pub(crate) url: String,
 }
 
 impl Fake {
     pub(crate) fn start(answer: impl Fn(&Question) -> Reply + Send + Sync + 'static) -> Fake {
+        // A client that goes away ends its thread by an error.
+        Fake::accept("http", move |socket| drop(serve(socket, &answer)))
+    }
+
+    /// Gives each connection to this function, on a thread of its own.
+    pub(super) fn accept(scheme: &str, take: impl Fn(TcpStream) + Send + Sync + 'static) -> Fake {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let answer = Arc::new(answer);
+        let url = format!("{scheme}://{}", listener.local_addr().expect("an address"));
+        let take = Arc::new(take);
         std::thread::spawn(move || {
             for socket in listener.incoming().flatten() {
-                let answer = answer.clone();
-                // A client that goes away ends its thread by an error.
-                std::thread::spawn(move || drop(serve(&socket, &*answer)));
+                let take = take.clone();
+                std::thread::spawn(move || take(socket));
             }
         });
         Fake { url }
     }
 }
 
-fn serve(socket: &TcpStream, answer: &dyn Fn(&Question) -> Reply) -> std::io::Result<()> {
-    let mut lines = BufReader::new(socket).lines();
-    let mut out = socket;
-    while let Some(first) = lines.next().transpose()? {
-        let target = first.split(' ').nth(1).unwrap_or_default().to_owned();
-        let mut fields = String::new();
-        for line in lines.by_ref() {
-            let line = line?;
-            if line.is_empty() {
-                break;
-            }
-            let (name, value) = line.split_once(':').unwrap_or((&line, ""));
-            fields.push_str(&format!("{}:{value}\n", name.to_ascii_lowercase()));
-        }
-        let head = |status, kind: &str, more: &str| {
-            format!("HTTP/1.1 {status} Test\r\nContent-Type: {kind}\r\n{more}\r\n")
-        };
-        match answer(&Question { target, fields }) {
+/// Answers all questions of a connection.
+pub(super) fn serve(socket: impl Read + Write, answer: &dyn Fn(&Question) -> Reply) -> std::io::Result<()> {
+    const JSON: &str = "Content-Type: application/json\r\n";
+    let mut socket = BufReader::new(socket);
+    while let Some(question) = read_question(&mut socket)? {
+        let out = socket.get_mut();
+        let mut send = |bytes: &[u8]| out.write_all(bytes).and_then(|()| out.flush());
+        match answer(&question) {
             Reply::Json(text) => {
-                let length = format!("Content-Length: {}\r\n", text.len());
-                write!(out, "{}{text}", head(200, "application/json", &length))?;
+                let head = format!("HTTP/1.1 200 Test\r\n{JSON}Content-Length: {}\r\n\r\n", text.len());
+                send((head + &text).as_bytes())?;
             }
             Reply::Other(status, fields, body) => {
                 let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
-                write!(
-                    out,
-                    "HTTP/1.1 {status} Test\r\n{fields}Content-Length: {}\r\n\r\n{body}",
-                    body.len()
-                )?;
+                let length = format!("Content-Length: {}\r\n", body.len());
+                send(format!("HTTP/1.1 {status} Test\r\n{fields}{length}\r\n{body}").as_bytes())?;
             }
             Reply::Lines(lines) => {
-                write!(out, "{}", head(200, "application/json", "Transfer-Encoding: chunked\r\n"))?;
+                let head = format!("HTTP/1.1 200 Test\r\n{JSON}Transfer-Encoding: chunked\r\n\r\n");
+                send(head.as_bytes())?;
                 for line in lines {
-                    write!(out, "{:x}\r\n{line}\n\r\n", line.len() + 1)?;
+                    send(format!("{:x}\r\n{line}\n\r\n", line.len() + 1).as_bytes())?;
                 }
-                write!(out, "0\r\n\r\n")?;
+                send(b"0\r\n\r\n")?;
             }
+            Reply::Raw(parts) => return parts.iter().try_for_each(|part| send(&part)),
             Reply::Close => return Ok(()),
         }
     }
     Ok(())
+}
+
+/// The next question, if there is one.
+fn read_question(socket: &mut impl BufRead) -> std::io::Result<Option<Question>> {
+    let mut lines = socket.lines();
+    let Some(first) = lines.next().transpose()? else { return Ok(None) };
+    let target = first.split(' ').nth(1).unwrap_or_default().to_owned();
+    let mut fields = String::new();
+    for line in lines {
+        let line = line?;
+        if line.is_empty() {
+            break;
+        }
+        let (name, value) = line.split_once(':').unwrap_or((&line, ""));
+        fields.push_str(&format!("{}:{value}\n", name.to_ascii_lowercase()));
+    }
+    Ok(Some(Question { target, fields }))
 }
 
 /// Asks a registry, until the first of both is dropped.

@@ -14,6 +14,8 @@ mod post;
 
 #[cfg(test)]
 mod fake;
+#[cfg(test)]
+mod fake_tls;
 
 use post::Post;
 pub(crate) use post::Posted;

@@ -17,6 +17,8 @@
 use serde::{Deserialize, Serialize};
 
 mod draw;
+#[cfg(test)]
+mod liveness;
 mod members;
 #[cfg(test)]
 mod naive;

@@ -2,11 +2,12 @@
 
 use super::Changes;
 use super::handed::{HandedFleet, HandedMember};
+use super::outage::Outage;
 use super::seats::Seats;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use weir_discovery::{Member, Snapshot, State};
+use weir_discovery::{Fault, Member, Snapshot, State};
 use weir_plan::fleets::ListedMember;
 use weir_plan::{Fleet, SourceKind};
 use weir_policy::fleet::{
@@ -70,8 +71,8 @@ pub(crate) struct FleetMembers {
     /// What gave the last one.
     listed_by: Option<SourceKind>,
     doubt: Doubt,
-    /// Since when its source gives none, ns.
-    pub failing_since_ns: Option<u64>,
+    /// While its source gives none.
+    outage: Option<Outage>,
     /// When a member was last added, removed or changed, ms since 1970.
     pub last_change_unix_ms: Option<u64>,
     /// Lists by result, and all changes.
@@ -97,7 +98,7 @@ impl FleetMembers {
             has_list: false,
             listed_by: None,
             doubt,
-            failing_since_ns: None,
+            outage: None,
             last_change_unix_ms: None,
             lists: [0; 4],
             changes: Changes::default(),
@@ -144,7 +145,7 @@ impl FleetMembers {
         let mut own = FleetMembers { number, name, source, doubt, ..before.clone() };
         own.members.configure(doubt);
         if own.source != before.source {
-            own.failing_since_ns = None;
+            own.outage = None;
         }
         own
     }
@@ -159,9 +160,19 @@ impl FleetMembers {
         self.members.counts()
     }
 
+    /// Whether its source gives no list.
+    pub fn is_stale(&self) -> bool {
+        self.outage.is_some()
+    }
+
     /// For how long its source has given no list, s; `None`: it gives one.
     pub fn stale_s(&self, now_ns: u64) -> Option<f64> {
-        self.failing_since_ns.map(|since_ns| now_ns.saturating_sub(since_ns) as f64 / 1e9)
+        self.outage.as_ref().map(|outage| now_ns.saturating_sub(outage.since_ns) as f64 / 1e9)
+    }
+
+    /// Why its source gives no list: a sentence with what to do; `None`: it gives one.
+    pub fn error(&self) -> Option<&str> {
+        self.outage.as_ref().map(|outage| &*outage.reason)
     }
 
     /// When the next member ends by its grace, ns.
@@ -195,7 +206,7 @@ impl FleetMembers {
         self.members.state_gone(now_ns, &stated.collect::<Vec<_>>(), &mut changes);
         let verdict = self.members.replace(now_ns, &gone, &entries, &mut changes);
         self.members.configure(self.doubt);
-        (self.has_list, self.failing_since_ns) = (true, None);
+        (self.has_list, self.outage) = (true, None);
         self.listed_by = Some(self.source.clone());
         let result = match ListResult::from(verdict) {
             ListResult::Same if !changes.is_empty() => ListResult::Changed,
@@ -206,8 +217,9 @@ impl FleetMembers {
     }
 
     /// Notes that its source gives no list.
-    pub fn fail(&mut self, now_ns: u64) {
-        self.failing_since_ns.get_or_insert(now_ns);
+    pub fn fail(&mut self, now_ns: u64, fault: &Fault) {
+        let since_ns = self.outage.as_ref().map_or(now_ns, |outage| outage.since_ns);
+        self.outage = Some(Outage::new(since_ns, fault));
         self.lists[ListResult::Failed as usize] += 1;
     }
 
@@ -267,113 +279,5 @@ fn entry(member: &Member) -> Entry<MemberKey> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use weir_model::Dist;
-    use weir_plan::FleetSource;
-
-    fn fleet() -> FleetMembers {
-        let source =
-            FleetSource { from: SourceKind::File("api.json".to_owned()), shrink: Some(0.5), grace_ns: 100 };
-        let (lag, label) = (Dist::Fixed { ns: 0 }, "api".to_owned());
-        let fleet = Fleet { size: 1, first: 0, lag, source: Some(source), life: None, label };
-        FleetMembers::new(0, &fleet).expect("a source")
-    }
-
-    fn list(members: &[(&str, Option<&str>)]) -> Snapshot {
-        let member = |(addr, id): &(&str, Option<&str>)| Member {
-            addr: (*addr).to_owned(),
-            id: id.map(str::to_owned),
-            weight: 1.0,
-            state: State::Up,
-        };
-        Snapshot { members: members.iter().map(member).collect(), ..Snapshot::default() }
-    }
-
-    fn members(fleet: &FleetMembers) -> impl Iterator<Item = &ListedMember> {
-        fleet.places().iter().flatten()
-    }
-
-    fn addresses(fleet: &FleetMembers) -> Vec<String> {
-        members(fleet).map(|member| member.addr.clone()).collect()
-    }
-
-    #[test]
-    fn members_keep_their_places_whatever_the_order_of_a_list_is() {
-        let mut fleet = fleet();
-        fleet.list(0, &list(&[("c:1", None), ("a:1", None)]));
-        fleet.list(1, &list(&[("b:1", None), ("a:1", None), ("c:1", None)]));
-        assert_eq!(addresses(&fleet), ["c:1", "a:1", "b:1"]);
-        let (result, changes) = fleet.list(2, &list(&[("a:1", None), ("b:1", None)]));
-        assert_eq!((result, changes), (ListResult::Changed, Changes { removed: 1, ..Changes::default() }));
-        fleet.list(3, &list(&[("d:1", None), ("a:1", None), ("b:1", None)]));
-        assert_eq!(addresses(&fleet), ["d:1", "a:1", "b:1"]);
-    }
-
-    /// All ids may change at once: nothing is missing from such a list.
-    #[test]
-    fn another_id_at_an_address_is_another_member() {
-        let mut fleet = fleet();
-        fleet.list(0, &list(&[("a:1", Some("x")), ("b:1", Some("y"))]));
-        let (result, changes) = fleet.list(1, &list(&[("a:1", Some("z")), ("b:1", None)]));
-        assert_eq!((result, changes), (ListResult::Changed, Changes { added: 2, removed: 2, changed: 0 }));
-        assert_eq!(fleet.counts(), MemberCounts { up: 2, drain: 0, withdrawn: 0 });
-        let ids: Vec<Option<String>> = members(&fleet).map(|member| member.id.clone()).collect();
-        assert_eq!(ids, [Some("z".to_owned()), None]);
-    }
-
-    /// What another source has listed says nothing of the length of this one's lists.
-    #[test]
-    fn the_first_list_of_another_source_is_believed() {
-        let mut before = fleet();
-        before.list(0, &list(&[("a:1", None), ("b:1", None), ("c:1", None)]));
-        let mut after =
-            FleetMembers { source: SourceKind::File("b.json".to_owned()), ..fleet() }.follow(&before);
-        assert!(before.is_listed() && !after.is_listed());
-        assert_eq!(after.list(1, &list(&[("d:1", None)])).0, ListResult::Changed);
-        assert_eq!((addresses(&after), after.is_listed()), (vec!["d:1".to_owned()], true));
-        assert_eq!(after.list(2, &list(&[])).0, ListResult::Doubted);
-    }
-
-    /// Ids that have changed do not make a list longer.
-    #[test]
-    fn a_short_list_of_other_ids_is_doubted() {
-        let mut fleet = fleet();
-        let all: Vec<String> = (0..10).map(|n| format!("h{n}:1")).collect();
-        let with = |id, n: usize| all.iter().take(n).map(|addr| (&**addr, Some(id))).collect::<Vec<_>>();
-        fleet.list(0, &list(&with("x", 10)));
-        assert_eq!(fleet.list(1, &list(&with("y", 4))).0, ListResult::Doubted);
-        assert_eq!(fleet.counts(), MemberCounts { up: 4, drain: 0, withdrawn: 6 });
-    }
-
-    /// Through JSON, as an offer to a successor is; that one has a clock of its own.
-    #[test]
-    fn a_successor_goes_on_with_the_members() {
-        let mut before = fleet();
-        before.list(0, &list(&[("a:1", Some("x")), ("b:1", None), ("c:1", None), ("d:1", None)]));
-        before.list(5, &list(&[("a:1", Some("x")), ("c:1", None), ("d:1", None)]));
-        assert_eq!(before.list(10, &list(&[("c:1", None)])).0, ListResult::Doubted);
-        let words = serde_json::to_string(&before.hand(40)).expect("plain data");
-        let handed: HandedFleet = serde_json::from_str(&words).expect("what was written");
-        let mut after = fleet().follow(&FleetMembers::restored(&handed, 7_000));
-        assert_eq!(after.counts(), MemberCounts { up: 1, drain: 0, withdrawn: 2 });
-        assert_eq!((addresses(&after), after.has_list), (addresses(&before), true));
-        assert_eq!((after.next_deadline_ns(), after.lists), (Some(7_070), [0; 4]));
-        assert_eq!(after.list(7_001, &list(&[("c:1", None)])).0, ListResult::Doubted);
-        assert_eq!((after.tick(7_070).removed, addresses(&after)), (2, vec!["c:1".to_owned()]));
-    }
-
-    #[test]
-    fn a_doubted_list_withdraws_until_a_failure_or_the_end_of_the_grace() {
-        let mut fleet = fleet();
-        fleet.list(0, &list(&[("a:1", None), ("b:1", None), ("c:1", None)]));
-        let (result, changes) = fleet.list(10, &list(&[]));
-        assert_eq!((result, changes), (ListResult::Doubted, Changes::default()));
-        let withdrawn = fleet.withdrawn(10);
-        assert_eq!(withdrawn.len(), 3);
-        assert_eq!(fleet.end(20, &withdrawn[..1]).removed, 1);
-        assert_eq!((fleet.next_deadline_ns(), fleet.tick(109).removed), (Some(110), 0));
-        assert_eq!((fleet.tick(110).removed, members(&fleet).count()), (2, 0));
-        assert_eq!(fleet.lists, [1, 0, 1, 0]);
-    }
-}
+#[path = "fleet_tests.rs"]
+mod tests;

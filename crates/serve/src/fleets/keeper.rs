@@ -316,10 +316,7 @@ fn take(
     for (fleet, changes) in set.fleets.iter_mut().zip(all).filter(|(fleet, _)| fleet.source == *source) {
         match &update.result {
             // The list that was waited for comes once more when the file begins to be followed.
-            Ok(list)
-                if is_known(before.as_ref(), list)
-                    && fleet.is_listed()
-                    && fleet.failing_since_ns.is_none() => {}
+            Ok(list) if is_known(before.as_ref(), list) && fleet.is_listed() && !fleet.is_stale() => {}
             Ok(list) => {
                 let was = fleet.counts();
                 let (result, more) = fleet.list(now_ns, list);
@@ -330,9 +327,13 @@ fn take(
                 log.left_out(&fleet.name, source, list);
             }
             Err(fault) => {
-                fleet.fail(now_ns);
+                fleet.fail(now_ns, fault);
                 log.line(format!("fleet {}: {fault}", fleet.name));
             }
+        }
+        if update.result.is_ok() {
+            let counts = fleet.counts();
+            log.note_members(&fleet.name, source, counts.up + counts.drain + counts.withdrawn > 0);
         }
     }
 }

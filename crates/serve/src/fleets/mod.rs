@@ -9,6 +9,7 @@ mod failures;
 mod fleet;
 mod handed;
 mod keeper;
+mod outage;
 mod seats;
 mod set;
 mod start;

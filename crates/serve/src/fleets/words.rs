@@ -2,7 +2,7 @@
 //! together; faults at once.
 
 use super::Changes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use weir_discovery::Snapshot;
@@ -32,6 +32,8 @@ pub(super) struct Log {
     said: Option<Instant>,
     /// When a list was last said to be doubted, by fleet.
     doubted: BTreeMap<Arc<str>, Instant>,
+    /// Fleets of which it was said that they have no members.
+    empty: BTreeSet<Arc<str>>,
 }
 
 impl Log {
@@ -65,6 +67,16 @@ impl Log {
             are picked until they fail, or their grace is over ({source})",
             is.withdrawn
         ));
+    }
+
+    /// Notes whether a registry has left a fleet without members, as it does if it does not know the service: said once,
+    /// and again after there were some.
+    pub fn note_members(&mut self, fleet: &Arc<str>, source: &SourceKind, has_members: bool) {
+        if has_members || matches!(source, SourceKind::File(_)) {
+            self.empty.remove(fleet);
+        } else if self.empty.insert(fleet.clone()) {
+            self.line(format!("fleet {fleet}: {source} has no members; is its name right?"));
+        }
     }
 
     /// Notes entries of a list that do not count: the first of them.
@@ -143,6 +155,29 @@ mod tests {
         assert_eq!(at(&mut log, 600, 1), (vec![], Some(Duration::from_millis(400))));
         assert_eq!(at(&mut log, 1000, 0), (said("+2 -0 members"), None));
     }
+    #[test]
+    fn a_registry_without_members_is_said_once_and_again_after_some() {
+        let mut log = Log::default();
+        let consul = SourceKind::Consul(weir_plan::ConsulSource {
+            url: "http://127.0.0.1:8500".to_owned(),
+            service: "web".to_owned(),
+            tag: None,
+            datacenter: None,
+            passing: true,
+            stale: true,
+            token: None,
+            tls: None,
+        });
+        for has_members in [false, false, true, false] {
+            log.note_members(&"api".into(), &consul, has_members);
+        }
+        log.note_members(&"file".into(), &SourceKind::File("a.json".to_owned()), false);
+        let mut lines = Vec::new();
+        log.write(Instant::now(), |line| lines.push(line));
+        let word = "fleet api: consul web has no members; is its name right?";
+        assert_eq!(lines, [word, word].map(|word| Line::Fault(word.to_owned())));
+    }
+
     /// However many fleets change, and however many lists are doubted.
     #[test]
     fn all_fleets_have_one_line_and_doubts_are_rare() {

@@ -118,6 +118,7 @@ fn fleet(of: &FleetMembers, now_ns: u64) -> FleetView {
         withdrawn: counts.withdrawn,
         draining: counts.drain,
         stale_s: of.stale_s(now_ns),
+        error: of.error().map(str::to_owned),
         last_change_unix_ms: of.last_change_unix_ms,
     }
 }

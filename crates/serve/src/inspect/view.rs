@@ -177,6 +177,8 @@ pub struct FleetView {
     pub draining: usize,
     /// For how long its source has given no list, s; `None`: it gives one.
     pub stale_s: Option<f64>,
+    /// Why it gives none, as it was last reported: a sentence with what to do; `None`: it gives one.
+    pub error: Option<String>,
     /// When a member was last added, removed or changed, ms since 1970; `None`: not since the start.
     pub last_change_unix_ms: Option<u64>,
 }

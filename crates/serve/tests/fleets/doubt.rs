@@ -14,12 +14,15 @@ fn a_cut_list_leaves_the_members() {
         let before = list::scraped(&x);
         file.write(wrong);
         until("it is no list", || x.remote().view(false).fleets[0].stale_s.is_some());
+        let why = x.remote().view(false).fleets[0].error.clone().unwrap_or_default();
+        assert!(why.contains("api.json") && why.contains("; "), "{why}");
         assert!(before.contains("weir_fleet_members{fleet=\"apps\",state=\"up\"} 2\n"), "{before}");
         let bodies = x.bodies(8);
         assert!(bodies.iter().all(|body| body == "a" || body == "b"), "{bodies:?}");
         assert_eq!(list::targets(&x).len(), 2);
         file.list(&[&a, &b]);
         until("it is one again", || x.remote().view(false).fleets[0].stale_s.is_none());
+        assert_eq!(x.remote().view(false).fleets[0].error, None);
     }
     let text = list::scraped(&x);
     assert!(text.contains("weir_fleet_changes_total{fleet=\"apps\",change=\"removed\"} 0\n"), "{text}");

@@ -1,14 +1,19 @@
-//! Targets that a file lists (`docs/spec/serving.md`): it is followed while requests run, and no change of it is a reload.
+//! Targets that a file or a registry lists (`docs/spec/serving.md`): it is followed while requests run, and no change of
+//! it is a reload.
 
 #[path = "../reload/load.rs"]
 #[allow(dead_code, reason = "other tests need more of it")]
 mod load;
+#[path = "../reload/successor.rs"]
+mod successor;
 #[path = "../health/support.rs"]
 #[allow(dead_code, reason = "other tests need more of it")]
 mod support;
 
+mod consul;
 mod doubt;
 mod list;
+mod registry;
 mod reloads;
 mod subsets;
 

@@ -1,8 +1,8 @@
 //! One drain for three ends: of a process, of the old process at a hand-over, of a listener that a reload removes
 //! (`docs/spec/serving.md#drain`). A client far away may have sent a request that has not arrived yet.
 
-use super::hand_over::{Control, successor};
 use super::load::{Client, file, server, two_loops};
+use super::successor::{Control, successor};
 use super::support::{Mode, Origin, RunningBalancer, serve_whole, until};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

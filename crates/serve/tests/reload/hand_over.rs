@@ -1,52 +1,13 @@
 //! Another process (here: another instance in this one) takes the place of a running one under load.
 
 use super::load::{Client, file, server, servers, two_loops, under_load};
-use super::support::{LIMIT, Mode, Origin, RunningBalancer, serve_whole, until};
+use super::successor::{Control, successor};
+use super::support::{LIMIT, Mode, Origin, serve_whole, until};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
 use std::sync::Arc;
-use weir_serve::{
-    HAND_OVER, HandOverError, Inherited, Options, Predecessor, SetTarget, TargetState, TargetWeight,
-};
-
-/// A path of this test's own, removed at the end.
-pub(crate) struct Control(pub(crate) PathBuf);
-
-impl Control {
-    pub(crate) fn new(name: &str) -> Control {
-        Control(std::env::temp_dir().join(format!("weir-{name}-{}", std::process::id())))
-    }
-
-    /// Waits there for a successor of this one; what came of it.
-    pub(crate) fn hands_over(
-        &self,
-        old: &RunningBalancer,
-    ) -> std::thread::JoinHandle<Result<(), HandOverError>> {
-        let _ = std::fs::remove_file(&self.0);
-        let listener = UnixListener::bind(&self.0).expect("a socket");
-        let remote = old.remote();
-        std::thread::spawn(move || {
-            let (mut stream, _) = listener.accept().expect("a successor");
-            let mut magic = vec![0; HAND_OVER.len()];
-            stream.read_exact(&mut magic).expect("its word");
-            assert_eq!(magic, HAND_OVER);
-            remote.hand_over(stream, Vec::new())
-        })
-    }
-}
-
-impl Drop for Control {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
-pub(crate) fn successor(file: &str, predecessor: &Predecessor) -> RunningBalancer {
-    let inherited = Some(predecessor.sockets.clone());
-    serve_whole(file, Options { inherited, ..two_loops() })
-}
+use weir_serve::{HAND_OVER, Inherited, Options, Predecessor, SetTarget, TargetState, TargetWeight};
 
 #[test]
 fn nobody_is_there() {

@@ -12,6 +12,7 @@ mod keys;
 mod load;
 mod replaced;
 mod slow_start;
+mod successor;
 mod words;
 
 use load::{Client, file, server, servers, two_loops, under_load};

@@ -1,7 +1,7 @@
 //! Ramps of targets that a reload adds, or that come back: their limits grow, and ramps go on over reloads and hand-overs.
 
-use super::hand_over::{Control, successor};
 use super::load::{file, servers, two_loops};
+use super::successor::{Control, successor};
 use super::support::{Mode, Origin, RunningBalancer, serve_whole, until};
 use std::time::{Duration, Instant};
 use weir_serve::{PoolView, Predecessor, SetTarget, State, TargetState, TargetView};

@@ -18,7 +18,7 @@ use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
-use weir_net::transport::tls::{client_config, client_config_of};
+use weir_net::transport::tls::{TlsError, client_config, client_config_of};
 
 /// How long a connection may take, TLS included.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
@@ -77,7 +77,7 @@ impl Connection {
                 Defect::new(FaultKind::Settings, problem, "write `tls=tls.client(name=\"...\")`")
             })?;
             let secure = TlsConnector::from(Arc::new(config)).connect(server, plain).await;
-            start(secure.map_err(|e| unreachable(endpoint, &e))?, endpoint, proof).await
+            start(secure.map_err(|e| insecure(endpoint, &e))?, endpoint, proof).await
         };
         timeout(CONNECT_TIME, connecting).await.unwrap_or_else(|_| {
             Err(unreachable(endpoint, &format!("no connection within {}s", CONNECT_TIME.as_secs())))
@@ -148,8 +148,29 @@ fn secret(path: &Path) -> Result<String, Defect> {
     let text = std::fs::read_to_string(path).map_err(|e| wrong(&e))?;
     match text.trim() {
         "" => Err(wrong(&"it is empty")),
+        text if text.contains(char::is_control) => {
+            Err(wrong(&"it has more than one line, or control characters"))
+        }
         text => Ok(text.to_owned()),
     }
+}
+
+/// A server with which there is no TLS, and what to do about it if that is a matter of certificates.
+fn insecure(endpoint: &Endpoint, why: &std::io::Error) -> Defect {
+    let reason = why.get_ref().and_then(|inner| inner.downcast_ref::<tokio_rustls::rustls::Error>());
+    let remedy = match reason.map(TlsError::from_rustls) {
+        Some(TlsError::WrongName) => {
+            "give the name that its certificate has: `name` of `tls.client`, `tls-server-name` of a kubeconfig"
+        }
+        Some(TlsError::UnknownAuthority) => {
+            "give its authority: `ca` of `tls.client`, `certificate-authority` of a kubeconfig"
+        }
+        Some(TlsError::WantsCertificate) => {
+            "give a certificate: `cert` and `key` of `tls.client`, `client-certificate` of a kubeconfig"
+        }
+        _ => return unreachable(endpoint, why),
+    };
+    Defect { remedy: remedy.to_owned(), ..unreachable(endpoint, why) }
 }
 
 fn unreachable(endpoint: &Endpoint, why: &dyn fmt::Display) -> Defect {

@@ -6,6 +6,9 @@ mod endpoint;
 mod lines;
 mod trust;
 
+#[cfg(test)]
+mod tests;
+
 pub(super) use endpoint::Endpoint;
 pub(super) use lines::Lines;
 pub(super) use trust::trust;
@@ -21,6 +24,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::timeout;
 use weir_net::transport::tls::ClientFiles;
+use weir_plan::http::short;
 
 /// How long a whole list may take.
 pub(super) const LIST_TIME: Duration = Duration::from_secs(30);
@@ -96,8 +100,10 @@ impl Client {
             Ok(Answer { status: head.status, headers: head.headers, body, url: url.clone() })
         };
         let result = timeout(within, reading).await.unwrap_or_else(|_| Err(late(&url, within)));
-        if result.is_err() {
-            self.kept = None;
+        match &result {
+            Ok(answer) if !answer.is_forbidden() => {}
+            // The next question has a new connection, which reads files anew: a token may have been replaced.
+            _ => self.kept = None,
         }
         result
     }
@@ -149,7 +155,7 @@ impl Client {
 }
 
 impl Answer {
-    /// The text of a 200 whose type is JSON.
+    /// The text of a 200 whose type is JSON, or not said.
     ///
     /// # Errors
     /// It is another answer.
@@ -158,9 +164,9 @@ impl Answer {
         if *status != StatusCode::OK {
             return Err(self.refusal());
         }
-        let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("nothing");
-        if !kind.starts_with("application/json") {
-            let problem = format!("{url} answers with {kind}, not with JSON");
+        let kind = headers.get(CONTENT_TYPE).map(|kind| String::from_utf8_lossy(kind.as_bytes()));
+        if let Some(kind) = kind.filter(|kind| !is_json(kind)) {
+            let problem = format!("{url} answers with {}, not with JSON", short(&kind));
             return Err(Defect::new(FaultKind::Unexpected, problem, "is that address the registry's?"));
         }
         std::str::from_utf8(body).map_err(|_| {
@@ -170,6 +176,11 @@ impl Answer {
                 "see to the registry",
             )
         })
+    }
+
+    /// Whether the registry does not let weir ask.
+    fn is_forbidden(&self) -> bool {
+        matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
     }
 
     /// What another status than 200 means.
@@ -187,13 +198,19 @@ impl Answer {
     }
 }
 
+/// Whether a media type is that of JSON, whatever its parameters.
+fn is_json(kind: &str) -> bool {
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/json")
+}
+
 /// Refuses a redirection.
 fn judge(response: Response<Incoming>, url: &str) -> Result<Response<Incoming>, Defect> {
     if !response.status().is_redirection() {
         return Ok(response);
     }
     let to = response.headers().get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("nowhere");
-    let problem = format!("{url} redirects to {to}, which weir does not follow");
+    let problem = format!("{url} redirects to {}, which weir does not follow", short(to));
     Err(Defect::new(FaultKind::Unexpected, problem, "write the address that it leads to"))
 }
 
