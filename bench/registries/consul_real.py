@@ -13,6 +13,7 @@ class ConsulAgent(Consul):
     label = "consul (agent -dev)"
     # A change is made by as many calls as there are members in it.
     bound_s = 0.5
+    at_once = False
 
     def __init__(self, site):
         super().__init__(site)

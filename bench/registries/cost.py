@@ -3,7 +3,6 @@
 import collections
 import pathlib
 import re
-import tempfile
 import time
 
 from consul import Consul
@@ -59,9 +58,7 @@ def change_one(args, kind, folder):
     members = min(args.members, kind.most)
     site = Site(args, folder, kind)
     try:
-        # Eureka's differences have what changed in the last three minutes, by default: at the beginning all.
-        site.registry.more = ["--eureka.server.retention-time-in-m-s-in-delta-queue=5000"]
-        site.registry.more += ["--eureka.server.delta-retention-timer-interval-in-ms=1000"]
+        site.registry.forget_soon()
         hosts = [host(n, kind.network) for n in range(members)]
         site.registry.start()
         site.registry.set(hosts)
@@ -104,25 +101,24 @@ def change_one(args, kind, folder):
     return [] if args.ci else wrong
 
 
-def one_thread(args):
+def one_thread(args, folder):
     """A hundred fleets with names of their own, by three registries. Returns what is wrong."""
-    with tempfile.TemporaryDirectory(prefix="registries-") as folder:
-        site = Site(args, pathlib.Path(folder), Consul)
-        registries = [site.registry, Kubernetes(site), Names(site)]
-        try:
-            for registry in registries:
-                registry.start()
-                registry.set(site.members[:EACH])
-            lines = [f"f{n} = {registries[n % len(registries)].fleet(f'app-{n}')}" for n in range(FLEETS)]
-            pool = f"lb.round_robin([{', '.join(f'f{n}' for n in range(FLEETS))}])"
-            site.serve_text("\n".join([*lines, f'listen("127.0.0.1:{site.port}", {pool}, name="web", loops={args.loops})\n']))
-            site.weir = site.start_weir()
-            await_members(site, FLEETS, EACH)
-            before, _ = threads(site.weir.pid)
-            time.sleep(REST_S / 2)
-            after, count = threads(site.weir.pid)
-        finally:
-            site.close()
+    site = Site(args, folder, Consul)
+    registries = [site.registry, Kubernetes(site), Names(site)]
+    try:
+        for registry in registries:
+            registry.start()
+            registry.set(site.members[:EACH])
+        lines = [f"f{n} = {registries[n % len(registries)].fleet(f'app-{n}')}" for n in range(FLEETS)]
+        pool = f"lb.round_robin([{', '.join(f'f{n}' for n in range(FLEETS))}])"
+        site.serve_text("\n".join([*lines, f'listen("127.0.0.1:{site.port}", {pool}, name="web", loops={args.loops})\n']))
+        site.weir = site.start_weir()
+        await_members(site, FLEETS, EACH)
+        before, _ = threads(site.weir.pid)
+        time.sleep(REST_S / 2)
+        after, count = threads(site.weir.pid)
+    finally:
+        site.close()
     spent = 2 * (after["weir-registries"] - before["weir-registries"]) / REST_S
     is_one = count["weir-registries"] == 1
     print(

@@ -21,6 +21,7 @@ class ApiServer(Registry):
     network = "10.77"
     # A change is made by as many calls as there are slices in it.
     bound_s = 0.5
+    at_once = False
     ci_s = 60
 
     def __init__(self, site):
@@ -90,7 +91,7 @@ class ApiServer(Registry):
             running.kill()
 
     def close(self):
-        subprocess.run([program("ip"), "route", "del", *LOCAL], check=False)
+        subprocess.run([program("ip"), "route", "del", *LOCAL], check=False, capture_output=True)
 
     def set(self, hosts):
         wanted = in_slices(hosts)

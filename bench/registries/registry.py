@@ -22,6 +22,8 @@ class Registry:
     network = LOOPBACK
     # Members that its list can have.
     most = 100_000
+    # Whether a change of many members is one step for whoever asks.
+    at_once = True
     # How long all parts take with --ci.
     ci_s = 30
     thread = "weir-registries"
@@ -45,6 +47,9 @@ class Registry:
 
     def set(self, hosts):
         raise NotImplementedError
+
+    def forget_soon(self):
+        """Its differences shall not have what changed more than some seconds ago."""
 
     def own_parts(self):
         """Parts that only this one has: names, and what is done in them."""

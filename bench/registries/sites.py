@@ -25,7 +25,7 @@ PORTS = range(20000, 32000)
 class Site:
     """The members, a registry, weir and its clients."""
 
-    given = set()
+    given, all = set(), []
     lock = threading.Lock()
 
     def __init__(self, args, folder, kind):
@@ -36,6 +36,7 @@ class Site:
         self.members, self.others = hosts[: STAY + ROLL], hosts[STAY + ROLL :]
         self.file, self.log, self.control = (folder / name for name in ("registries.star", "weir.log", "control"))
         self.registry = kind(self)
+        self.all.append(self)
 
     def start(self):
         count = len(self.members) + len(self.others)

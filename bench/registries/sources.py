@@ -51,6 +51,7 @@ class Eureka(Registry):
     # A poll is drawn within a tenth, and a difference costs one reading more. Besides, a list that a server makes while it is told of a
     # change can lack that change until the server makes it anew: after three minutes by default, here after a second.
     bound_s = 3.5
+    at_once = False
     ci_s = 80
     servers = 1
 
@@ -89,6 +90,11 @@ class Eureka(Registry):
         words = ["java", "-Xmx400m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-jar", self.jar, f"--server.port={self.ports[n]}"]
         words.append("--eureka.server.response-cache-auto-expiration-in-seconds=1")
         self.programs[n] = Program(self.site, f"eureka{n}", words + self.properties(n) + self.more)
+
+    def forget_soon(self):
+        """By default a difference has the last three minutes: at the beginning all members."""
+        self.more = ["--eureka.server.retention-time-in-m-s-in-delta-queue=5000"]
+        self.more += ["--eureka.server.delta-retention-timer-interval-in-ms=1000"]
 
     def properties(self, n):
         """How this server differs from its application.properties."""

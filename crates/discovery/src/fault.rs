@@ -176,9 +176,15 @@ impl Unwatched {
     }
 }
 
-/// A text from outside, safe for a terminal.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+/// A text from outside, safe for a terminal, a log and a page: U+FFFD is in the place of control characters,
+/// also of those that turn the direction of a text, which then seems to be another one.
+pub fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() || is_turn(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// Whether a character begins or ends an embedding, an override or an isolate of the bidirectional algorithm.
+fn is_turn(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Which faults of a source are reported: each kind once, then every five minutes.
@@ -242,6 +248,14 @@ mod tests {
         assert_eq!(reports.admit(641 * S, FaultKind::Cut), Some(Duration::from_secs(1)));
         reports.clear(645 * S);
         assert_eq!(reports.admit(651 * S, FaultKind::Missing), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_text_from_outside_neither_controls_a_terminal_nor_turns_around() {
+        assert_eq!(printable("a\u{1b}b\n\u{7f}\u{9b}"), "a\u{fffd}b\u{fffd}\u{fffd}\u{fffd}");
+        assert_eq!(printable("a\u{202a}\u{202e}b\u{2066}\u{2069}"), "a\u{fffd}\u{fffd}b\u{fffd}\u{fffd}");
+        let others = "\u{e9} \u{5d0} \u{1f600} \u{2029}\u{202f} \u{2065}";
+        assert_eq!(printable(others), others);
     }
 
     #[test]

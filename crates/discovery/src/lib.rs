@@ -16,8 +16,9 @@ mod list;
 mod place;
 mod registry;
 mod run;
+mod source;
 
-pub use fault::{Defect, Fault, FaultKind, Unwatched, UnwatchedKind};
+pub use fault::{Defect, Fault, FaultKind, Unwatched, UnwatchedKind, printable};
 pub use files::{FileNews, FollowedFiles, follow_files};
 pub use list::json::parse;
 pub use list::{
@@ -25,3 +26,4 @@ pub use list::{
 };
 pub use place::Place;
 pub use run::{Discovery, News, Update, run};
+pub use source::FollowedSource;

@@ -8,6 +8,7 @@ use crate::fault::{Fault, Unwatched};
 use crate::file::{FileReader, FileSource, Job, LookResult, READING_NS, Watch, wait_for_change};
 use crate::list::Snapshot;
 use crate::registry::{Posted, Registries, ask};
+use crate::source::FollowedSource;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use std::collections::BTreeMap;
@@ -66,14 +67,14 @@ impl Drop for Discovery {
 /// # Errors
 /// When there is no descriptor or no thread, or no current folder for a relative path.
 pub fn run(
-    sources: &[SourceKind],
+    sources: &[FollowedSource],
     draw: Key,
     deliver: impl FnMut(News) + Send + 'static,
 ) -> io::Result<Discovery> {
     let clock = Clock::start();
     let (mut files, mut registries) = (Vec::new(), Vec::new());
     for (number, source) in sources.iter().enumerate() {
-        let SourceKind::File(path) = source else {
+        let SourceKind::File(path) = &source.kind else {
             registries.push((number, source.clone()));
             continue;
         };

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
-use weir_discovery::{Discovery, FaultKind, News, Update, run};
+use weir_discovery::{Discovery, FaultKind, FollowedSource, News, Update, run};
 use weir_plan::SourceKind;
 use weir_stats::Key;
 use weir_testkit::assert_frozen;
@@ -57,8 +57,8 @@ fn only_updates(out: Sender<Update>) -> impl FnMut(News) + Send {
 }
 
 /// The source of a path.
-fn file(path: &Path) -> SourceKind {
-    SourceKind::File(path.to_string_lossy().into_owned())
+fn file(path: &Path) -> FollowedSource {
+    SourceKind::File(path.to_string_lossy().into_owned()).into()
 }
 
 /// A followed file, and its updates in short.
@@ -213,7 +213,7 @@ fn what_is_no_list_is_a_sentence_and_the_next_list_counts() {
         "large",
         "many",
     ];
-    let sources: Vec<SourceKind> = names.iter().map(|name| file(&folder.path(name))).collect();
+    let sources: Vec<FollowedSource> = names.iter().map(|name| file(&folder.path(name))).collect();
     let (out, updates) = channel();
     let _discovery = run(&sources, Key::new(1), only_updates(out)).expect("a thread");
     let mut page = String::new();

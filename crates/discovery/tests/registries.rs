@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
-use weir_discovery::{News, run};
+use weir_discovery::{FollowedSource, News, run};
 use weir_plan::{ConsulSource, SourceKind};
 use weir_stats::Key;
 
@@ -14,8 +14,8 @@ use weir_stats::Key;
 const BOUND: Duration = Duration::from_secs(30);
 
 /// A service of the Consul at this port.
-fn consul(port: u16, service: &str) -> SourceKind {
-    SourceKind::Consul(ConsulSource {
+fn consul(port: u16, service: &str) -> FollowedSource {
+    let source = ConsulSource {
         url: format!("http://127.0.0.1:{port}"),
         service: service.to_owned(),
         tag: None,
@@ -24,7 +24,8 @@ fn consul(port: u16, service: &str) -> SourceKind {
         stale: true,
         token: None,
         tls: None,
-    })
+    };
+    SourceKind::Consul(source).into()
 }
 
 /// The number of threads that ask registries. One that ends meanwhile may not count.

@@ -14,6 +14,9 @@ pub const HOLD_NS: (u64, u64) = (0, 3_600_000_000_000);
 /// Servers of one registry at most.
 pub const MOST_SERVERS: usize = 100;
 
+/// Name servers that are asked for one name at most.
+pub const MOST_NAME_SERVERS: usize = 16;
+
 /// The longest URL, bytes.
 const MOST_URL: usize = 2048;
 

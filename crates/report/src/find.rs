@@ -6,7 +6,7 @@ use crate::number::count;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use weir_discovery::{Member, State};
+use weir_discovery::{Member, State, printable};
 
 /// A fleet as its source lists it.
 #[derive(Clone, Debug)]
@@ -179,11 +179,6 @@ fn name(state: State) -> &'static str {
         State::Up => "up",
         State::Drain => "drain",
     }
-}
-
-/// A text of a registry, safe for a terminal.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 #[cfg(test)]

@@ -59,6 +59,23 @@ pub struct Snapshot {
     pub departures: Vec<Departure>,
 }
 
+impl Snapshot {
+    /// Notes an entry that does not count. Where it is need not be found for all of them.
+    pub(crate) fn leave_out(
+        &mut self,
+        entry: usize,
+        objection: Objection,
+        find: impl FnOnce() -> Option<Place>,
+    ) {
+        self.left_out_count += 1;
+        if self.left_out.len() < MOST_FINDINGS {
+            let problem = printable(&objection.problem);
+            let remedy = objection.remedy.map(|remedy| printable(&remedy));
+            self.left_out.push(Finding { place: find(), entry, problem, remedy });
+        }
+    }
+}
+
 /// A member that its source says is gone: deleted, or out of service.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Departure {
@@ -139,27 +156,17 @@ impl Builder {
         }
     }
 
-    /// Notes an entry that does not count. Where it is need not be found for all of them.
+    /// As [`Snapshot::leave_out`].
     pub(crate) fn leave_out(
         &mut self,
         entry: usize,
         objection: Objection,
         find: impl FnOnce() -> Option<Place>,
     ) {
-        self.snapshot.left_out_count += 1;
-        if self.snapshot.left_out.len() < MOST_FINDINGS {
-            let Objection { problem, remedy } = objection;
-            let remedy = remedy.map(|remedy| printable(&remedy));
-            self.snapshot.left_out.push(Finding {
-                place: find(),
-                entry,
-                problem: printable(&problem),
-                remedy,
-            });
-        }
+        self.snapshot.leave_out(entry, objection, find);
     }
 
-    /// Notes a member that the source says is gone. One that is listed as well is there.
+    /// Notes a member that the source says is gone. `finish` drops it if the member is listed as well.
     pub(crate) fn depart(&mut self, departure: Departure) {
         self.snapshot.departures.push(departure);
     }

@@ -58,6 +58,17 @@ pub(crate) fn listed_with_stated(
     Ok(list.finish())
 }
 
+/// Whether an instance can have this address: not one of none, of many, or of a link that it does not name.
+fn is_reachable(ip: IpAddr) -> bool {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => {
+            let [first, ..] = ip.octets();
+            first != 0 && first < 224
+        }
+        IpAddr::V6(ip) => !ip.is_unspecified() && !ip.is_multicast() && !ip.is_unicast_link_local(),
+    }
+}
+
 /// Where an instance is.
 fn place(instance: &Registered) -> Result<(Address, String), Objection> {
     let name = instance.id.as_deref().map(|id| format!(" of \"{}\"", short(id))).unwrap_or_default();
@@ -71,7 +82,7 @@ fn place(instance: &Registered) -> Result<(Address, String), Objection> {
         return Err(wrong(format!("the weight{name} {word}"), "register it with another weight"));
     }
     let text = match host.parse::<IpAddr>() {
-        Ok(ip) if ip.is_unspecified() || ip.is_multicast() => {
+        Ok(ip) if !is_reachable(ip) => {
             let problem = format!("the address{name} is {ip}, which is that of no instance");
             return Err(wrong(problem, "register it with the address by which it is reached"));
         }
@@ -115,6 +126,10 @@ mod tests {
             ("0.0.0.0", 80),
             ("::", 80),
             ("224.0.0.1", 80),
+            ("::ffff:0.0.0.0", 80),
+            ("0.1.2.3", 80),
+            ("255.255.255.255", 80),
+            ("fe80::1", 80),
             ("a b", 80),
             ("", 80),
         ] {

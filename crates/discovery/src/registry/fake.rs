@@ -1,12 +1,12 @@
 //! A registry for tests: an HTTP/1.1 server on loopback whose answers a function gives.
 
 use super::{Posted, Registries, ask};
+use crate::source::FollowedSource;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
-use weir_plan::SourceKind;
 use weir_stats::Key;
 
 /// What is waited for in a test comes long before.
@@ -111,10 +111,10 @@ fn read_question(socket: &mut impl BufRead) -> std::io::Result<Option<Question>>
 }
 
 /// Asks a registry, until the first of both is dropped.
-pub(crate) fn posted_by(source: SourceKind) -> (Registries, Receiver<Posted>) {
+pub(crate) fn posted_by(source: impl Into<FollowedSource>) -> (Registries, Receiver<Posted>) {
     let (out, all) = channel();
     let give = move |_, posted| drop(out.send(posted));
-    (ask(vec![(0, source)], Key::new(1), give).expect("a thread"), all)
+    (ask(vec![(0, source.into())], Key::new(1), give).expect("a thread"), all)
 }
 
 /// The next list or fault, as short text: members as `addr`, `addr!drain`, with `*weight` where that is not 1 and `#id`;

@@ -2,8 +2,9 @@
 //!
 //! Each is a file or folder here: a future that never ends, which asks and gives whole lists to its [`Post`]. What is the
 //! same for all of them is written once: what a list or a failure leads to, and after which pause it asks again
-//! ([`post`]), and how a registry is asked by HTTP ([`http`]).
+//! ([`post`]), what a mistake of weir's leads to ([`again`]), and how a registry is asked by HTTP ([`http`]).
 
+mod again;
 mod consul;
 mod dns;
 mod eureka;
@@ -11,18 +12,25 @@ mod http;
 #[cfg(feature = "kubernetes")]
 mod kubernetes;
 mod post;
+mod small_file;
 
 #[cfg(test)]
 mod fake;
 #[cfg(test)]
 mod fake_tls;
 
+use crate::source::FollowedSource;
+use again::ask_again;
 use post::Post;
 pub(crate) use post::Posted;
 use std::io;
 use tokio::sync::oneshot;
 use weir_plan::SourceKind;
 use weir_stats::Key;
+
+/// The most threads that wait for files and for the system's look-ups of names.
+/// Others wait until one of these is free.
+const MOST_WAITING: usize = 16;
 
 /// Registries that are asked, until this is dropped.
 #[derive(Debug)]
@@ -35,21 +43,20 @@ pub(crate) struct Registries {
 /// # Errors
 /// There is no thread.
 pub(crate) fn ask(
-    sources: Vec<(usize, SourceKind)>,
+    sources: Vec<(usize, FollowedSource)>,
     draw: Key,
     give: impl Fn(usize, Posted) + Clone + 'static + Send,
 ) -> io::Result<Registries> {
     let (end, ended) = oneshot::channel();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().thread_name("weir-files").max_blocking_threads(MOST_WAITING);
+    let runtime = builder.build()?;
     std::thread::Builder::new().name("weir-registries".to_owned()).spawn(move || {
         let local = tokio::task::LocalSet::new();
         for (number, source) in sources {
             let give = give.clone();
-            let draw = draw.with(number as u64);
-            local.spawn_local(follow(
-                source.clone(),
-                Post::new(&source, draw, move |posted| give(number, posted)),
-            ));
+            let give_one = move |posted: Posted| give(number, posted);
+            local.spawn_local(ask_again(source, draw.with(number as u64), give_one, follow));
         }
         local.block_on(&runtime, async { drop(ended.await) });
         // A look-up of a name that the system holds up is not waited for.
@@ -59,11 +66,12 @@ pub(crate) fn ask(
 }
 
 /// Asks a registry for ever.
-async fn follow(source: SourceKind, post: Post) {
-    match source {
+async fn follow(source: FollowedSource, post: Post) {
+    let FollowedSource { kind, last } = source;
+    match kind {
         // It has threads of its own.
         SourceKind::File(_) => {}
-        SourceKind::Dns(source) => dns::follow(source, post).await,
+        SourceKind::Dns(source) => dns::follow(source, last, post).await,
         SourceKind::Eureka(source) => eureka::follow(source, post).await,
         SourceKind::Consul(source) => consul::follow(source, post).await,
         #[cfg(feature = "kubernetes")]

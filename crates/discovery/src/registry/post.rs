@@ -16,12 +16,12 @@ const APART: Duration = Duration::from_millis(100);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 /// The longest pause after any failure.
-const MOST_PAUSE: Duration = Duration::from_secs(30);
+pub(super) const MOST_PAUSE: Duration = Duration::from_secs(30);
 
 /// A list, or why there is none.
 pub(crate) type Posted = Result<Arc<Snapshot>, Fault>;
 
-/// The way of one registry's lists.
+/// Gives the lists and faults of one registry to the process.
 pub(crate) struct Post {
     subject: String,
     draw: Key,
@@ -84,7 +84,7 @@ impl Post {
         if let Some(lasting) = self.reports.admit(now_ns, defect.kind) {
             (self.give)(Err(Fault { subject: self.subject.clone(), defect, lasting }));
         }
-        let bound = FIRST_PAUSE.saturating_mul(1 << self.failures.min(16)).min(MOST_PAUSE).min(most);
+        let bound = pause_bound(self.failures).min(most);
         self.failures += 1;
         let pause = bound.mul_f64(self.draw());
         sleep(pause).await;
@@ -94,6 +94,11 @@ impl Post {
     pub(crate) fn now_ns(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
+}
+
+/// The longest pause after a failure that came after so many others in a row: 0.1, 0.2, 0.4 ... 30 s.
+pub(super) fn pause_bound(failures: u32) -> Duration {
+    FIRST_PAUSE.saturating_mul(1 << failures.min(16)).min(MOST_PAUSE)
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub struct Fleet {
 pub struct FleetSource {
     /// Where the list comes from.
     pub from: SourceKind,
-    /// A list that lacks more than this share of the members is doubted, 0 to 1; `None`: every list is believed.
+    /// A list that is shorter than the members by more than this share is doubted, 0 to 1; `None`: every list is believed.
     pub shrink: Option<f64>,
     /// How long a member that only a doubted list lacks is picked, ns.
     pub grace_ns: u64,

@@ -4,7 +4,7 @@ use super::around::between;
 use super::asked::word;
 use super::serving::tls_client;
 use super::spec::{duration, share};
-use crate::source_ranges::{self, HOLD_NS, MOST_SERVERS, POLL_NS};
+use crate::source_ranges::{self, HOLD_NS, MOST_NAME_SERVERS, MOST_SERVERS, POLL_NS};
 use crate::{
     ConsulSource, DnsRecords, DnsSource, EurekaSource, FleetSource, KubernetesPort, KubernetesSource,
     SourceKind, TlsClient,
@@ -32,8 +32,9 @@ fn dns(source: &DnsSource) -> Checked {
         not_0(port)?;
     }
     between("hold_ns", source.hold_ns, HOLD_NS.0, HOLD_NS.1)?;
-    if source.servers.len() > MOST_SERVERS {
-        return Err(format!("servers: there are {}, and {MOST_SERVERS} is the limit", source.servers.len()));
+    let count = source.servers.len();
+    if count > MOST_NAME_SERVERS {
+        return Err(format!("servers: there are {count}, and {MOST_NAME_SERVERS} is the limit"));
     }
     source.servers.iter().try_for_each(|server| word("servers", server, source_ranges::name_server))
 }

@@ -74,10 +74,16 @@ pub fn start(
     // If something does not start, threads that run already hold the files, and would leave them behind.
     let running = start_bound(point, serving, nodes, options, certificates, bound)
         .inspect_err(|_| files.remove(u32::MAX))?;
-    running.remote.reloader.keep_fleets(fleets).inspect_err(|_| running.remote.drain())?;
-    played::start(&running.remote.reloader, point).inspect_err(|_| running.remote.drain())?;
-    running.remote.reloader.follow_certificates();
+    begin_threads(&running.remote.reloader, point, fleets).inspect_err(|_| running.remote.drain())?;
     Ok(running)
+}
+
+/// Starts the threads that change what is served: of fleets, of changes that are played, and of certificates.
+fn begin_threads(reloader: &Arc<Reloader>, point: &Arc<Point>, fleets: FleetSet) -> io::Result<()> {
+    reloader.keep_fleets(fleets)?;
+    played::start(reloader, point)?;
+    reloader.follow_certificates();
+    Ok(())
 }
 
 /// The topology with the members of the first lists, for which it waits a while. In a verification fleets are built-in
@@ -133,15 +139,7 @@ fn start_bound(
     );
     blueprint.make_tables(None, loops as u32);
     blueprint.inner = bound.inner;
-    let audience: Arc<dyn Audience> = Arc::new(mail.mail.clone());
-    let following = Following {
-        nameserver: options.nameserver,
-        clock: root.clock,
-        draw: Key::new(root.seed).with(NAMES),
-        audience,
-        errors: errors.clone(),
-        resolver: Resolver::default(),
-    };
+    let following = following(options, &root, &mail.mail, &errors);
     let names = Arc::new(Names::default().update(point, serving, &following, FILE_WAIT)?);
     let mailboxes = Mailboxes { threads: mail.mail, to_built_in: mail.to_built_in };
     let process = Process {
@@ -169,6 +167,19 @@ fn start_bound(
         threads: started.threads,
         ended: started.ended,
     })
+}
+
+/// How names are followed: all threads that connect get their addresses.
+fn following(options: &Options, root: &Root, mail: &Mail, errors: &Arc<ErrorLog>) -> Following {
+    let audience: Arc<dyn Audience> = Arc::new(mail.clone());
+    Following {
+        nameserver: options.nameserver,
+        clock: root.clock,
+        draw: Key::new(root.seed).with(NAMES),
+        audience,
+        errors: errors.clone(),
+        resolver: Resolver::default(),
+    }
 }
 
 /// The keys of draws of a plan that is served, or of a verification's run.

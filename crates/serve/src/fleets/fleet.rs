@@ -118,6 +118,7 @@ impl FleetMembers {
         HandedFleet {
             name: String::from(&*self.name),
             source: self.source.clone(),
+            outage: self.outage.as_ref().map(|outage| outage.hand(now_ns)),
             members: self.places().iter().flatten().filter_map(member).collect(),
         }
     }
@@ -127,6 +128,7 @@ impl FleetMembers {
         let mut fleet = FleetMembers {
             has_list: true,
             listed_by: Some(handed.source.clone()),
+            outage: handed.outage.as_ref().map(|outage| Outage::restored(now_ns, outage)),
             ..FleetMembers::empty(0, &handed.name, handed.source.clone(), Doubt::default())
         };
         for HandedMember { key, record } in &handed.members {
@@ -167,7 +169,7 @@ impl FleetMembers {
 
     /// For how long its source has given no list, s; `None`: it gives one.
     pub fn stale_s(&self, now_ns: u64) -> Option<f64> {
-        self.outage.as_ref().map(|outage| now_ns.saturating_sub(outage.since_ns) as f64 / 1e9)
+        self.outage.as_ref().map(|outage| outage.lasting_ns(now_ns) as f64 / 1e9)
     }
 
     /// Why its source gives no list: a sentence with what to do; `None`: it gives one.
@@ -218,8 +220,10 @@ impl FleetMembers {
 
     /// Notes that its source gives no list.
     pub fn fail(&mut self, now_ns: u64, fault: &Fault) {
-        let since_ns = self.outage.as_ref().map_or(now_ns, |outage| outage.since_ns);
-        self.outage = Some(Outage::new(since_ns, fault));
+        self.outage = Some(match &self.outage {
+            Some(outage) => outage.go_on(fault),
+            None => Outage::new(now_ns, fault),
+        });
         self.lists[ListResult::Failed as usize] += 1;
     }
 

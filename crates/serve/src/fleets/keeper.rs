@@ -6,12 +6,12 @@ use super::fleet::ListResult;
 use super::words::{Line, Log};
 use super::{Changes, FleetSet};
 use crate::metrics::now_unix_ms;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
-use weir_discovery::{Discovery, News, Snapshot, Unwatched, UnwatchedKind, Update, run};
+use weir_discovery::{Departure, Discovery, News, Snapshot, Unwatched, UnwatchedKind, Update, run};
 use weir_plan::SourceKind;
 use weir_stats::Key;
 
@@ -118,11 +118,10 @@ struct Keeper<A> {
 impl<A: Applies> Keeper<A> {
     fn run(mut self) {
         self.follow();
-        while let Some(mut updates) = self.wait() {
+        while let Some(updates) = self.wait() {
             let is_first = self.waiting.is_none();
-            if let Some(before) = self.waiting.take() {
-                updates = latest(before.into_iter().chain(updates).collect());
-            }
+            let before = self.waiting.take().unwrap_or_default();
+            let updates = latest(before.into_iter().chain(updates).collect());
             if self.door.has_room() {
                 self.step(&updates);
             } else {
@@ -141,13 +140,14 @@ impl<A: Applies> Keeper<A> {
 
     /// Follows the sources of the fleets as they are.
     fn follow(&mut self) {
-        let sources = self.door.read(|set, _| set.sources());
+        let (followed, names) = self.door.read(|set, _| (set.followed(), set.names()));
+        self.log.retain(&names);
+        let sources: BTreeSet<SourceKind> = followed.iter().map(|source| source.kind.clone()).collect();
         if sources == self.sources {
             return;
         }
         self.round += 1;
         let (out, round) = (self.out.clone(), self.round);
-        let followed: Vec<SourceKind> = sources.iter().cloned().collect();
         let deliver = move |news| {
             drop(out.send(match news {
                 News::Update(update) => Message::Update(round, update),
@@ -289,7 +289,17 @@ impl<A: Applies> Keeper<A> {
 }
 
 /// The last list and the last fault of each source, in their order: a list may wait for long, and others come meanwhile.
-fn latest(updates: Vec<Update>) -> Vec<Update> {
+/// Lists are whole, so that the last one has all that those before it say, except which members are gone: it
+/// gets that from them.
+fn latest(mut updates: Vec<Update>) -> Vec<Update> {
+    let mut lists: BTreeMap<usize, Arc<Snapshot>> = BTreeMap::new();
+    for update in &mut updates {
+        let Ok(list) = &mut update.result else { continue };
+        if let Some(before) = lists.get(&update.source) {
+            add_departures(list, &before.departures);
+        }
+        lists.insert(update.source, list.clone());
+    }
     let mut seen = BTreeSet::new();
     let mut latest: Vec<Update> = updates
         .into_iter()
@@ -298,6 +308,24 @@ fn latest(updates: Vec<Update>) -> Vec<Update> {
         .collect();
     latest.reverse();
     latest
+}
+
+/// Adds members of which an earlier list of the source says that they are gone, unless this one lists them.
+fn add_departures(list: &mut Arc<Snapshot>, earlier: &[Departure]) {
+    if earlier.is_empty() {
+        return;
+    }
+    let departures = {
+        let members = list.members.iter().map(|member| (member.addr.as_str(), member.id.as_deref()));
+        let listed: BTreeSet<(&str, Option<&str>)> = members.collect();
+        let is_listed = |one: &Departure| listed.contains(&(one.addr.as_str(), one.id.as_deref()));
+        let missing = earlier.iter().filter(|one| !is_listed(one));
+        let all: BTreeSet<Departure> = missing.chain(&list.departures).cloned().collect();
+        Vec::from_iter(all)
+    };
+    if departures != list.departures {
+        Arc::make_mut(list).departures = departures;
+    }
 }
 
 /// Takes what a source gives, for all fleets that it lists.
@@ -309,6 +337,7 @@ fn take(
     all: &mut [Changes],
     log: &mut Log,
 ) {
+    let now = Instant::now();
     let before = match &update.result {
         Ok(list) => set.lists.insert(source.clone(), list.clone()),
         Err(_) => None,
@@ -318,13 +347,16 @@ fn take(
             // The list that was waited for comes once more when the file begins to be followed.
             Ok(list) if is_known(before.as_ref(), list) && fleet.is_listed() && !fleet.is_stale() => {}
             Ok(list) => {
+                if fleet.is_stale() {
+                    log.line(format!("fleet {}: a list again ({source})", fleet.name));
+                }
                 let was = fleet.counts();
                 let (result, more) = fleet.list(now_ns, list);
                 *changes += more;
                 if result == ListResult::Doubted && fleet.counts().withdrawn > 0 {
-                    log.doubted(&fleet.name, source, list.members.len(), was, fleet.counts());
+                    log.doubted(&fleet.name, source, list.members.len(), was, fleet.counts(), now);
                 }
-                log.left_out(&fleet.name, source, list);
+                log.left_out(&fleet.name, source, list, now);
             }
             Err(fault) => {
                 fleet.fail(now_ns, fault);
@@ -333,7 +365,8 @@ fn take(
         }
         if update.result.is_ok() {
             let counts = fleet.counts();
-            log.note_members(&fleet.name, source, counts.up + counts.drain + counts.withdrawn > 0);
+            let has_members = counts.up + counts.drain + counts.withdrawn > 0;
+            log.note_members(&fleet.name, source, has_members, now);
         }
     }
 }
@@ -364,5 +397,31 @@ mod tests {
         let many = (0..1_000).map(|n| list(0, n % 2)).chain([fault(0), list(1, 1), fault(0)]);
         let kept: Vec<_> = latest(many.collect()).iter().map(|u| (u.source, u.result.is_ok())).collect();
         assert_eq!(kept, [(0, true), (1, true), (0, false)]);
+    }
+
+    #[test]
+    fn the_last_list_has_the_departures_of_those_before_that_it_does_not_list() {
+        let departure = |addr: &str| Departure { addr: addr.to_owned(), id: None };
+        let list = |source, members: &str, departures: &[&str]| {
+            let list = weir_discovery::parse(members.as_bytes()).expect("a list");
+            let departures = departures.iter().map(|addr| departure(addr)).collect();
+            Update { source, result: Ok(Arc::new(Snapshot { departures, ..list })) }
+        };
+        let last = list(0, r#"["a:1", "b:1"]"#, &["c:1", "f:1"]);
+        let updates = vec![
+            list(0, r#"["a:1"]"#, &["b:1", "c:1", "d:1"]),
+            list(1, r#"["b:1"]"#, &["x:1"]),
+            // One that came back, and is missing later, has gone without a word.
+            list(0, r#"["a:1", "d:1"]"#, &["e:1"]),
+            last.clone(),
+        ];
+        let kept = latest(updates);
+        let departures = |update: &Update| update.result.clone().expect("a list").departures.clone();
+        assert_eq!(kept.iter().map(|update| update.source).collect::<Vec<_>>(), [1, 0]);
+        assert_eq!(departures(&kept[0]), [departure("x:1")]);
+        assert_eq!(departures(&kept[1]), ["c:1", "e:1", "f:1"].map(departure));
+        assert_eq!(kept[1].result.as_ref().expect("a list").members.len(), 2);
+        // The source holds it as well, where it stays as it was.
+        assert_eq!(departures(&last), ["c:1", "f:1"].map(departure));
     }
 }

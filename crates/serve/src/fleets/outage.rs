@@ -1,8 +1,9 @@
 //! A source that gives no list: since when, and why.
 
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
-use weir_discovery::Fault;
+use weir_discovery::{Fault, printable};
 
 /// The most characters of a reason.
 const MOST_REASON: usize = 400;
@@ -10,23 +11,63 @@ const MOST_REASON: usize = 400;
 /// A time without lists of a fleet's source.
 #[derive(Clone, Debug)]
 pub(super) struct Outage {
-    /// When it began, ns.
-    pub since_ns: u64,
+    /// When it began in this process, ns.
+    since_ns: u64,
+    /// How long it had lasted before, in processes whose place this one has taken, ns.
+    before_ns: u64,
     /// Why, as it was last reported: a sentence with what to do, printable, at most [`MOST_REASON`] characters.
     pub reason: Arc<str>,
 }
 
+/// The same for a successor, which has a clock of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct HandedOutage {
+    /// How long it has lasted, ns.
+    pub lasting_ns: u64,
+    /// Why, as it was last reported.
+    pub reason: String,
+}
+
 impl Outage {
-    pub fn new(since_ns: u64, fault: &Fault) -> Outage {
-        // How long it has lasted is known better here.
-        let fault = Fault { lasting: Duration::ZERO, ..fault.clone() };
-        Outage { since_ns, reason: bounded(&fault.to_string()).into() }
+    /// One that begins.
+    pub fn new(now_ns: u64, fault: &Fault) -> Outage {
+        Outage { since_ns: now_ns, before_ns: 0, reason: reason(fault) }
+    }
+
+    /// The same one after another fault.
+    pub fn go_on(&self, fault: &Fault) -> Outage {
+        Outage { reason: reason(fault), ..*self }
+    }
+
+    /// How long it has lasted, ns.
+    pub fn lasting_ns(&self, now_ns: u64) -> u64 {
+        self.before_ns.saturating_add(now_ns.saturating_sub(self.since_ns))
+    }
+
+    /// For a successor of this process.
+    pub fn hand(&self, now_ns: u64) -> HandedOutage {
+        HandedOutage { lasting_ns: self.lasting_ns(now_ns), reason: self.reason.to_string() }
+    }
+
+    /// A predecessor's.
+    pub fn restored(now_ns: u64, handed: &HandedOutage) -> Outage {
+        Outage {
+            since_ns: now_ns,
+            before_ns: handed.lasting_ns,
+            reason: bounded(&printable(&handed.reason)).into(),
+        }
     }
 }
 
-/// The beginning of a text from outside, safe for a terminal and a page.
+/// A fault as a page and a log have it. How long it has lasted is known better here.
+fn reason(fault: &Fault) -> Arc<str> {
+    let fault = Fault { lasting: Duration::ZERO, ..fault.clone() };
+    bounded(&printable(&fault.to_string())).into()
+}
+
+/// The beginning of a text from outside.
 fn bounded(text: &str) -> String {
-    let mut rest = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    let mut rest = text.chars();
     let mut beginning: String = rest.by_ref().take(MOST_REASON).collect();
     if rest.next().is_some() {
         beginning.push_str("...");

@@ -3,7 +3,7 @@
 use super::fleet::FleetMembers;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use weir_discovery::Snapshot;
+use weir_discovery::{FollowedSource, Snapshot};
 use weir_plan::fleets::MemberPlaces;
 use weir_plan::{Point, SourceKind};
 
@@ -67,6 +67,17 @@ impl FleetSet {
     /// The sources, each once.
     pub fn sources(&self) -> BTreeSet<SourceKind> {
         self.fleets.iter().map(|fleet| fleet.source.clone()).collect()
+    }
+
+    /// The same in their order, each with the last list that it gave.
+    pub fn followed(&self) -> Vec<FollowedSource> {
+        let followed = |kind: SourceKind| FollowedSource { last: self.lists.get(&kind).cloned(), kind };
+        self.sources().into_iter().map(followed).collect()
+    }
+
+    /// The names of the fleets.
+    pub fn names(&self) -> BTreeSet<Arc<str>> {
+        self.fleets.iter().map(|fleet| fleet.name.clone()).collect()
     }
 
     /// The members of all fleets by place, by the fleet's number: what [`weir_plan::fleets::with_members`] takes.

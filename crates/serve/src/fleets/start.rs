@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
-use weir_discovery::{News, Snapshot, run};
+use weir_discovery::{FollowedSource, News, Snapshot, run};
 use weir_plan::SourceKind;
 use weir_stats::Key;
 
@@ -23,7 +23,8 @@ pub(crate) fn first_lists(sources: &[SourceKind], draw: Key) -> io::Result<First
         return Ok(lists);
     }
     let (out, updates) = channel();
-    let _discovery = run(sources, draw, move |news| drop(out.send(news)))?;
+    let followed: Vec<FollowedSource> = sources.iter().cloned().map(FollowedSource::from).collect();
+    let _discovery = run(&followed, draw, move |news| drop(out.send(news)))?;
     let end = Instant::now() + PATIENCE;
     while lists.len() < sources.len() {
         let Ok(news) = updates.recv_timeout(end.saturating_duration_since(Instant::now())) else { break };

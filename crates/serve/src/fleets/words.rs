@@ -12,8 +12,11 @@ use weir_policy::fleet::MemberCounts;
 /// Changes are said at most once in this time.
 const APART: Duration = Duration::from_secs(1);
 
-/// The same of a fleet's lists that are doubted.
+/// The same of a fleet's lists that are doubted, and of all that is said of its lists again.
 const DOUBTS_APART: Duration = Duration::from_secs(10);
+
+/// The most findings of a fleet in that time: in each list it may be another one.
+const MOST_FINDINGS: usize = 8;
 
 /// A line of the log.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,7 +36,17 @@ pub(super) struct Log {
     /// When a list was last said to be doubted, by fleet.
     doubted: BTreeMap<Arc<str>, Instant>,
     /// Fleets of which it was said that they have no members.
-    empty: BTreeSet<Arc<str>>,
+    empty: BTreeMap<Arc<str>, EmptyNote>,
+    /// Findings that were said lately, and when, by fleet.
+    left_out: BTreeMap<Arc<str>, Vec<(Instant, String)>>,
+}
+
+/// What was said of a fleet without members.
+#[derive(Debug)]
+struct EmptyNote {
+    said: Instant,
+    /// Whether it has had some since then.
+    is_over: bool,
 }
 
 impl Log {
@@ -55,8 +68,8 @@ impl Log {
         n: usize,
         was: MemberCounts,
         is: MemberCounts,
+        now: Instant,
     ) {
-        let now = Instant::now();
         if self.doubted.get(fleet).is_some_and(|said| now < *said + DOUBTS_APART) {
             return;
         }
@@ -70,17 +83,21 @@ impl Log {
     }
 
     /// Notes whether a registry has left a fleet without members, as it does if it does not know the service: said once,
-    /// and again after there were some.
-    pub fn note_members(&mut self, fleet: &Arc<str>, source: &SourceKind, has_members: bool) {
+    /// and again after there were some, but not at once: a service may come and go.
+    pub fn note_members(&mut self, fleet: &Arc<str>, source: &SourceKind, has_members: bool, now: Instant) {
+        let said = self.empty.get_mut(fleet);
         if has_members || matches!(source, SourceKind::File(_)) {
-            self.empty.remove(fleet);
-        } else if self.empty.insert(fleet.clone()) {
+            if let Some(note) = said {
+                note.is_over = true;
+            }
+        } else if said.is_none_or(|note| note.is_over && now >= note.said + DOUBTS_APART) {
+            self.empty.insert(fleet.clone(), EmptyNote { said: now, is_over: false });
             self.line(format!("fleet {fleet}: {source} has no members; is its name right?"));
         }
     }
 
-    /// Notes entries of a list that do not count: the first of them.
-    pub fn left_out(&mut self, fleet: &str, source: &SourceKind, list: &Snapshot) {
+    /// Notes entries of a list that do not count: the first of them. What was said lately is not said again.
+    pub fn left_out(&mut self, fleet: &Arc<str>, source: &SourceKind, list: &Snapshot, now: Instant) {
         let Some(first) = list.left_out.first() else { return };
         let more = match list.left_out_count.saturating_sub(1) {
             0 => String::new(),
@@ -91,7 +108,20 @@ impl Log {
             SourceKind::File(path) => format!("{path}:"),
             _ => format!("{source}: "),
         };
-        self.line(format!("fleet {fleet}: an entry is left out: {place}{first}{more}"));
+        let line = format!("fleet {fleet}: an entry is left out: {place}{first}{more}");
+        let said = self.left_out.entry(fleet.clone()).or_default();
+        said.retain(|(at, _)| now < *at + DOUBTS_APART);
+        if said.len() < MOST_FINDINGS && said.iter().all(|(_, text)| *text != line) {
+            said.push((now, line.clone()));
+            self.line(line);
+        }
+    }
+
+    /// Forgets what was said of other fleets than these.
+    pub fn retain(&mut self, fleets: &BTreeSet<Arc<str>>) {
+        self.doubted.retain(|fleet, _| fleets.contains(fleet));
+        self.empty.retain(|fleet, _| fleets.contains(fleet));
+        self.left_out.retain(|fleet, _| fleets.contains(fleet));
     }
 
     /// When there is something to write; `None`: there is nothing.
@@ -132,6 +162,7 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_discovery::Finding;
 
     #[test]
     fn changes_are_said_once_a_second_and_summed() {
@@ -155,9 +186,43 @@ mod tests {
         assert_eq!(at(&mut log, 600, 1), (vec![], Some(Duration::from_millis(400))));
         assert_eq!(at(&mut log, 1000, 0), (said("+2 -0 members"), None));
     }
+
+    fn lines(log: &mut Log) -> Vec<Line> {
+        let mut lines = Vec::new();
+        log.write(Instant::now(), |line| lines.push(line));
+        lines
+    }
+
+    /// A list of which one entry does not count.
+    fn wrong(problem: &str) -> Snapshot {
+        let finding = Finding { place: None, entry: 1, problem: problem.to_owned(), remedy: None };
+        Snapshot { left_out: vec![finding], left_out_count: 1, ..Snapshot::default() }
+    }
+
     #[test]
-    fn a_registry_without_members_is_said_once_and_again_after_some() {
-        let mut log = Log::default();
+    fn what_is_left_out_again_and_again_is_said_rarely() {
+        let (mut log, start, source) =
+            (Log::default(), Instant::now(), SourceKind::File("a.json".to_owned()));
+        let api: Arc<str> = "api".into();
+        let said = |log: &mut Log, s: u64, problem: &str| {
+            log.left_out(&api, &source, &wrong(problem), start + Duration::from_secs(s));
+            lines(log).len()
+        };
+        let pairs = [(0, "a"), (1, "a"), (2, "b"), (9, "a"), (10, "a"), (11, "b"), (12, "b"), (13, "a")];
+        let counts = pairs.map(|(s, problem)| said(&mut log, s, problem));
+        assert_eq!(counts, [1, 0, 1, 0, 1, 0, 1, 0]);
+        // Each list has another one.
+        let many = (0..100).map(|n| said(&mut log, 30, &n.to_string())).sum::<usize>();
+        assert_eq!((many, said(&mut log, 40, "99")), (MOST_FINDINGS, 1));
+        // Another fleet of that name begins anew.
+        log.retain(&BTreeSet::from(["web".into()]));
+        assert!(log.left_out.is_empty());
+        assert_eq!(said(&mut log, 40, "99"), 1);
+    }
+
+    #[test]
+    fn a_registry_without_members_is_said_once_and_after_some_again_but_not_at_once() {
+        let (mut log, start) = (Log::default(), Instant::now());
         let consul = SourceKind::Consul(weir_plan::ConsulSource {
             url: "http://127.0.0.1:8500".to_owned(),
             service: "web".to_owned(),
@@ -168,12 +233,19 @@ mod tests {
             token: None,
             tls: None,
         });
-        for has_members in [false, false, true, false] {
-            log.note_members(&"api".into(), &consul, has_members);
+        // One that comes and goes is said again with the first list after a while that is empty.
+        let flaps = [(0, false), (1, true), (1, false), (2, true), (3, false), (30, false), (31, false)];
+        let mut said = Vec::new();
+        for (s, has_members) in flaps {
+            let before = log.faults.len();
+            log.note_members(&"api".into(), &consul, has_members, start + Duration::from_secs(s));
+            if log.faults.len() > before {
+                said.push(s);
+            }
         }
-        log.note_members(&"file".into(), &SourceKind::File("a.json".to_owned()), false);
-        let mut lines = Vec::new();
-        log.write(Instant::now(), |line| lines.push(line));
+        assert_eq!(said, [0, 30]);
+        log.note_members(&"file".into(), &SourceKind::File("a.json".to_owned()), false, start);
+        let lines = lines(&mut log);
         let word = "fleet api: consul web has no members; is its name right?";
         assert_eq!(lines, [word, word].map(|word| Line::Fault(word.to_owned())));
     }
@@ -181,7 +253,7 @@ mod tests {
     /// However many fleets change, and however many lists are doubted.
     #[test]
     fn all_fleets_have_one_line_and_doubts_are_rare() {
-        let mut log = Log::default();
+        let (mut log, now) = (Log::default(), Instant::now());
         for n in 0..25 {
             let changes = Changes { added: 1, ..Changes::default() };
             log.note(&format!("f{n:02}").into(), &SourceKind::File("a.json".to_owned()), changes);
@@ -191,10 +263,10 @@ mod tests {
                 0,
                 MemberCounts::default(),
                 MemberCounts::default(),
+                now,
             );
         }
-        let mut lines = Vec::new();
-        log.write(Instant::now(), |line| lines.push(line));
+        let lines = lines(&mut log);
         assert!(
             matches!(&lines[0], Line::Fault(line) if line.starts_with("fleet api: the list has 0 members"))
         );

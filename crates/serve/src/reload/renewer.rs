@@ -230,7 +230,9 @@ impl Reloader {
         let current = lock(&self.state).current.clone();
         let renewals = current.certificates.watched(&current.blueprint.point).renew(is_due);
         if renewals.iter().any(Renewal::has_changed) {
-            self.set_warnings(current.certificates.warnings_now());
+            // Others may be served by now. A reload publishes its warnings after it has held this lock.
+            let state = lock(&self.state);
+            self.set_warnings(state.current.certificates.warnings_now());
         }
         renewals
     }

@@ -8,7 +8,7 @@ use weir_net::transport::tls;
 use weir_plan::named_files::digest_of_named_files;
 use weir_plan::{HttpVersion, Listen, NodeId, Origin, Point, Spec, TlsClient, levels, listeners, with_inner};
 
-/// All of them.
+/// The certificates of a process, by listener and by server.
 #[derive(Debug, Default)]
 pub(crate) struct Certificates {
     /// By the listener's node: the certificates that it shows.

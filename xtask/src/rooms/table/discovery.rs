@@ -15,12 +15,17 @@ pub(super) const DISCOVERY: Layout = Layout {
         ),
         room("file", "a list in a file, and how its changes are seen", &["clock", "fault", "list"]),
         room("files", "the thread of files of any other content", &["clock", "fault", "file"]),
-        room("registry", "registries that are asked: DNS, Eureka, Consul, Kubernetes", &["fault", "list"]),
-        room("run", "the threads of all sources", &["clock", "fault", "file", "list", "registry"]),
+        room("source", "a source with the last list that it gave", &["list"]),
+        room(
+            "registry",
+            "registries that are asked: DNS, Eureka, Consul, Kubernetes",
+            &["fault", "list", "source"],
+        ),
+        room("run", "the threads of all sources", &["clock", "fault", "file", "list", "registry", "source"]),
         room(
             "lib",
             "the public face: lists, faults and the threads",
-            &["fault", "files", "list", "place", "run"],
+            &["fault", "files", "list", "place", "run", "source"],
         ),
     ],
 };

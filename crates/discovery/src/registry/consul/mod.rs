@@ -12,6 +12,8 @@ mod tests;
 
 use super::Post;
 use super::http::{self, Answer, Client, Credentials, Endpoint};
+use super::post::MOST_PAUSE;
+use super::small_file::FileReader;
 use crate::fault::{Defect, FaultKind};
 use crate::list::Snapshot;
 use hyper::StatusCode;
@@ -20,9 +22,6 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use weir_plan::ConsulSource;
 use wire::{Cursor, LEAST_APART};
-
-/// The longest pause after a failure.
-const MOST_PAUSE: Duration = Duration::from_secs(30);
 
 /// How much of a refusal's body is searched for its reason.
 const MOST_REASON: usize = 1024;
@@ -56,7 +55,7 @@ pub(super) async fn follow(source: ConsulSource, mut post: Post) {
 fn open(source: &ConsulSource) -> Result<Client, Defect> {
     let endpoint = Endpoint::parse(&source.url)?;
     let credentials = source.token.as_ref().map(|path| Credentials::Consul(PathBuf::from(path)));
-    Ok(Client::new(endpoint, http::trust(source.tls.as_ref()), credentials))
+    Ok(Client::new(endpoint, http::trust(source.tls.as_ref()), credentials, FileReader::default()))
 }
 
 /// Asks once. Returns the list, and the least time from the start of this question to that of the next.

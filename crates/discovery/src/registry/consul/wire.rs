@@ -3,13 +3,14 @@
 //! `api-structure`).
 
 use crate::fault::{Defect, FaultKind, printable};
-use crate::list::{MOST_ENTRIES, Registered, Snapshot, State, listed, too_many};
+use crate::list::{MOST_ENTRIES, Objection, Registered, Snapshot, State, listed, too_many};
 use crate::registry::http::LIST_TIME;
 use hyper::header::HeaderMap;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::error::Category;
+use serde_json::value::RawValue;
 use std::fmt;
 use std::time::Duration;
 use weir_plan::ConsulSource;
@@ -27,6 +28,12 @@ const POLL: Duration = Duration::from_secs(1);
 
 /// What is written as `%XX`: everything but RFC 3986's unreserved characters.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// What is said of an answer that is another list, or none.
+const NO_INSTANCES: &str = "is no list of a service's instances";
+
+/// The remedy where the answer is something else.
+const REMEDY: &str = "is that address Consul's?";
 
 /// The path and query of the question for a service's instances: with an index, when the list has changed
 /// since.
@@ -113,17 +120,31 @@ pub(super) fn rule(service: &str) -> String {
     )
 }
 
-/// The list of an answer. Its order does not depend on that of the answer.
+/// The list of an answer. Its order does not depend on that of the answer. An instance that is wrong is left
+/// out.
 ///
 /// # Errors
 /// It is no list of instances, or has too many.
 pub(super) fn read_list(text: &str) -> Result<Snapshot, Defect> {
-    let mut instances: Instances = serde_json::from_str(text).map_err(|e| malformed(&e))?;
-    if instances.has_more {
+    let Instances { mut all, mut wrong, strange, has_more } =
+        serde_json::from_str::<Instances>(text).map_err(|e| malformed(&e))?;
+    if has_more {
         return Err(too_many(MOST_ENTRIES, "entries"));
     }
-    instances.all.sort_by(|a, b| (&a.id, &a.host, a.port).cmp(&(&b.id, &b.host, b.port)));
-    listed(instances.all)
+    if strange > 0 && all.is_empty() && wrong.is_empty() {
+        // It is a list of something else.
+        return Err(Defect::new(FaultKind::Shape, format!("the answer {NO_INSTANCES}"), REMEDY));
+    }
+    all.sort_by(|a, b| (&a.id, &a.host, a.port).cmp(&(&b.id, &b.host, b.port)));
+    wrong.sort_by(|a, b| a.problem.cmp(&b.problem));
+    let first = all.len() + 1;
+    let mut list = listed(all)?;
+    let unknown = || Objection::new("it is no instance with a Node and a Service", "see to Consul");
+    let others = std::iter::repeat_with(unknown).take(strange);
+    for (i, objection) in wrong.into_iter().chain(others).enumerate() {
+        list.leave_out(first + i, objection, || None);
+    }
+    Ok(list)
 }
 
 /// What is wrong with a text that is no list. The parser's own words may hold any amount of it, and are left
@@ -131,19 +152,33 @@ pub(super) fn read_list(text: &str) -> Result<Snapshot, Defect> {
 fn malformed(e: &serde_json::Error) -> Defect {
     let (kind, problem) = match e.classify() {
         Category::Eof => (FaultKind::Cut, "ends inside the list"),
-        Category::Data => (FaultKind::Shape, "is no list of a service's instances"),
+        Category::Data => (FaultKind::Shape, NO_INSTANCES),
         Category::Syntax | Category::Io => (FaultKind::Syntax, "is not JSON that can be read"),
     };
     let problem = format!("the answer {problem}, at its line {} and column {}", e.line(), e.column());
-    Defect::new(kind, problem, "is that address Consul's?")
+    Defect::new(kind, problem, REMEDY)
 }
 
-/// The instances of an answer, at most [`MOST_ENTRIES`].
+/// The entries of an answer, at most [`MOST_ENTRIES`].
 #[derive(Default)]
 struct Instances {
     all: Vec<Registered>,
+    /// Why others do not count.
+    wrong: Vec<Objection>,
+    /// Entries that are no instances at all.
+    strange: usize,
     /// Whether there are more.
     has_more: bool,
+}
+
+impl Instances {
+    fn add(&mut self, raw: &RawValue) {
+        match serde_json::from_str::<Entry<'_>>(raw.get()).map(Entry::register) {
+            Ok(Ok(instance)) => self.all.push(instance),
+            Ok(Err(objection)) => self.wrong.push(objection),
+            Err(_) => self.strange += 1,
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for Instances {
@@ -160,9 +195,9 @@ impl<'de> Visitor<'de> for Instances {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut elements: A) -> Result<Instances, A::Error> {
-        while self.all.len() < MOST_ENTRIES {
-            let Some(entry) = elements.next_element::<Entry>()? else { return Ok(self) };
-            self.all.push(Registered::from(entry));
+        for _ in 0..MOST_ENTRIES {
+            let Some(entry) = elements.next_element::<&RawValue>()? else { return Ok(self) };
+            self.add(entry);
         }
         while elements.next_element::<IgnoredAny>()?.is_some() {
             self.has_more = true;
@@ -174,9 +209,10 @@ impl<'de> Visitor<'de> for Instances {
 /// An instance, its node, and its checks, which are not read: Consul leaves out what does not pass.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Entry {
+struct Entry<'a> {
     node: Node,
-    service: Service,
+    #[serde(borrow)]
+    service: Service<'a>,
 }
 
 #[derive(Deserialize)]
@@ -187,37 +223,56 @@ struct Node {
     address: Option<String>,
 }
 
+/// Numbers are cut out as raw values, so that one of another type costs this instance, not the list.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Service {
+struct Service<'a> {
     /// Unique on its node.
     #[serde(rename = "ID")]
     id: String,
     /// Empty where it is the node's.
     address: Option<String>,
     /// 0 where there is none.
-    port: Option<i64>,
-    weights: Option<Weights>,
+    #[serde(borrow)]
+    port: Option<&'a RawValue>,
+    #[serde(borrow)]
+    weights: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Weights {
-    passing: Option<f64>,
+struct Weights<'a> {
+    #[serde(borrow)]
+    passing: Option<&'a RawValue>,
 }
 
-impl From<Entry> for Registered {
-    fn from(entry: Entry) -> Registered {
-        let Entry { node, service } = entry;
+impl Entry<'_> {
+    /// The instance, or which of its fields has a wrong type. What is in that field is not said.
+    fn register(self) -> Result<Registered, Objection> {
+        let Entry { node, service } = self;
+        let id = format!("{}/{}", node.node, service.id);
+        let wrong = |field: &str, remedy: &str| {
+            Objection::new(format!("the {field} of \"{}\" cannot be read", short(&id)), remedy)
+        };
+        let port: Option<i64> = service.port.map_or(Some(0), |raw| raw.get().parse().ok());
+        let port = port.ok_or_else(|| wrong("port", "register it with a port from 1 to 65535"))?;
+        let weight = service.weights.map_or(Some(1.0), read_weight);
+        let weight = weight.ok_or_else(|| wrong("weight", "register it with a number as Weights.Passing"))?;
         let own = service.address.filter(|address| !address.is_empty());
-        Registered {
+        Ok(Registered {
             host: own.or(node.address).unwrap_or_default(),
-            port: service.port.unwrap_or_default(),
-            id: Some(format!("{}/{}", node.node, service.id)),
-            weight: service.weights.and_then(|weights| weights.passing).unwrap_or(1.0),
+            port,
+            id: Some(id),
+            weight,
             state: State::Up,
-        }
+        })
     }
+}
+
+/// The weight of an instance that passes; 1 where there is none.
+fn read_weight(raw: &RawValue) -> Option<f64> {
+    let weights: Weights<'_> = serde_json::from_str(raw.get()).ok()?;
+    weights.passing.map_or(Some(1.0), |passing| passing.get().parse().ok())
 }
 
 #[cfg(test)]
@@ -333,9 +388,31 @@ mod tests {
     }
 
     #[test]
+    fn an_odd_entry_costs_no_list() {
+        let good = r#"{"Node": {"Node": "n", "Address": "a"}, "Service": {"ID": "s", "Port": 1}}"#;
+        let of =
+            |fields: &str| format!(r#"{{"Node": {{"Node": "n"}}, "Service": {{"ID": "odd", {fields}}}}}"#);
+        for (odd, words) in [
+            (of(r#""Port": "secret""#), "the port of \"n/odd\" cannot be read"),
+            (of(r#""Port": 80.5"#), "the port of \"n/odd\" cannot be read"),
+            (of(r#""Port": 80, "Weights": "secret""#), "the weight of \"n/odd\" cannot be read"),
+            (of(r#""Port": 80, "Weights": {"Passing": "secret"}"#), "the weight of \"n/odd\" cannot be read"),
+            (r#""secret""#.to_owned(), "it is no instance"),
+            (r#"{"Node": {"Node": "secret"}}"#.to_owned(), "it is no instance"),
+        ] {
+            for text in [format!("[{odd}, {good}]"), format!("[{good}, {odd}]")] {
+                let word = read(&text).expect("a list");
+                assert!(word.starts_with("a:1*1#n/s entry 2: ") && word.contains(words), "{word}");
+                assert!(!word.contains("secret"), "{word}");
+            }
+        }
+        let alone = read(&format!("[{}]", of(r#""Port": true"#))).expect("a list");
+        assert!(alone.starts_with("entry 1: the port"), "{alone}");
+    }
+
+    #[test]
     fn what_is_no_list_is_said_without_its_text() {
         let deep = "[".repeat(10_000);
-        let port = r#"[{"Node": {"Node": "n"}, "Service": {"ID": "s", "Port": "secret"}}]"#;
         for (text, kind) in [
             ("", FaultKind::Cut),
             ("[", FaultKind::Cut),
@@ -346,7 +423,6 @@ mod tests {
             (r#"["secret"]"#, FaultKind::Shape),
             (r#"[{"Node": {"Node": "n"}}]"#, FaultKind::Shape),
             ("null", FaultKind::Shape),
-            (port, FaultKind::Shape),
         ] {
             let defect = read(text).expect_err(text);
             assert_eq!(defect.kind, kind, "{text}: {defect}");

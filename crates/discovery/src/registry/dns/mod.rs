@@ -16,20 +16,25 @@ mod server;
 mod tests;
 
 use super::Post;
-use crate::list::{Registered, State, listed};
+use crate::list::{Registered, Snapshot, State, listed};
 use answers::{Answers, Entry, Step};
 use resolver::Resolver;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
-use weir_plan::DnsSource;
+use weir_plan::address::Address;
 use weir_plan::fixed::DNS_MAX_BACKOFF_NS;
+use weir_plan::{DnsRecords, DnsSource};
 
 /// The longest pause after a failure.
 const MOST_PAUSE: Duration = Duration::from_nanos(DNS_MAX_BACKOFF_NS);
 
-/// Looks the name up for ever.
-pub(super) async fn follow(source: DnsSource, mut post: Post) {
+/// Looks the name up for ever. `last`: the list of before, whose members are held as those of an answer.
+pub(super) async fn follow(source: DnsSource, last: Option<Arc<Snapshot>>, mut post: Post) {
     let mut answers = Answers::new(source.hold_ns);
+    if let Some(last) = last {
+        answers.seed(known_entries(&last, source.records));
+    }
     let mut resolver = Resolver::new(source);
     loop {
         let result = resolver.look_up().await;
@@ -64,4 +69,27 @@ fn members(entries: Vec<Entry>) -> Vec<Registered> {
         Registered { host, port: i64::from(port), id: None, weight, state: State::Up }
     };
     entries.into_iter().map(member).collect()
+}
+
+/// The entries that the members of a list were, those of each question: the reverse of [`members`]. A weight that
+/// is no whole number was 0.
+fn known_entries(list: &Snapshot, records: DnsRecords) -> Vec<Vec<Entry>> {
+    let (mut entries, mut entries_v6) = (Vec::new(), Vec::new());
+    for member in &list.members {
+        let (host, port, is_v6) = match Address::parse(&member.addr) {
+            Some(Address::Ip(at)) => (at.ip().to_string(), at.port(), at.is_ipv6()),
+            Some(Address::Name(host, port)) => (host, port, false),
+            _ => continue,
+        };
+        let weight = if member.weight.fract() == 0.0 { member.weight as u16 } else { 0 };
+        let entry = Entry { host, port, weight };
+        if is_v6 { entries_v6.push(entry) } else { entries.push(entry) }
+    }
+    match records {
+        DnsRecords::Addresses { .. } => vec![entries, entries_v6],
+        DnsRecords::Services => {
+            entries.extend(entries_v6);
+            vec![entries]
+        }
+    }
 }

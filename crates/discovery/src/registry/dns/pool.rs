@@ -20,15 +20,13 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use weir_plan::address::Address;
 use weir_plan::http::short;
+use weir_plan::source_ranges::MOST_NAME_SERVERS;
 
 /// The least and the longest time that one server has for an answer, by each of UDP and TCP.
 const ANSWER_WITHIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(3));
 
 /// How long the system may look for the address of a name server.
 const SERVER_WITHIN: Duration = Duration::from_secs(3);
-
-/// The most addresses of name servers.
-const MOST_SERVERS: usize = 16;
 
 /// A name server.
 #[derive(Clone)]
@@ -126,7 +124,8 @@ impl Server {
     }
 }
 
-/// The servers at these addresses, with the system's time for an answer within bounds.
+/// The servers at these addresses, [`MOST_NAME_SERVERS`] at most, with the system's time for an answer within
+/// bounds.
 ///
 /// # Errors
 /// There is none.
@@ -144,7 +143,7 @@ pub(super) fn pools(servers: &[SocketAddr], mut options: ResolverOpts) -> Result
         let runtime = TokioRuntimeProvider::default();
         Server { at: *at, pool: NameServerPool::from_config([config], context.clone(), runtime) }
     };
-    let pools: Vec<Server> = servers.iter().take(MOST_SERVERS).map(server).collect();
+    let pools: Vec<Server> = servers.iter().take(MOST_NAME_SERVERS).map(server).collect();
     if pools.is_empty() {
         let problem = "there is no name server to ask";
         return Err(Defect::new(FaultKind::Settings, problem, "name one in /etc/resolv.conf or by `server`"));

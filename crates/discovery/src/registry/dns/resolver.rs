@@ -1,5 +1,5 @@
 //! Looking a name up: at the name servers of `server=`, or by the system's rules (`/etc/hosts`, and the name
-//! servers and search domains of `resolv.conf`, both read each time).
+//! servers and search domains of `resolv.conf`, both read each time, on another thread).
 //!
 //! The questions are asked by hickory, whose `Resolver` is not used: it takes the target of a service for an
 //! alias, so that services behind an alias are denied; it takes a failure of one family for its absence; and
@@ -14,6 +14,7 @@ use hickory_resolver::config::{ResolverConfig, ResolverOpts};
 use hickory_resolver::proto::rr::Name;
 use hickory_resolver::system_conf::read_system_conf;
 use std::time::Duration;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use weir_plan::http::short;
 use weir_plan::{DnsRecords, DnsSource};
@@ -24,13 +25,31 @@ const LOOK_UP_WITHIN: Duration = Duration::from_secs(15);
 /// Looks up the name of a source.
 pub(super) struct Resolver {
     source: DnsSource,
-    /// Which of the servers answered last: it is asked first.
+    /// Which of the servers is asked first: the one that answered last, or the next after one that did not.
     first: usize,
+    /// The reading of the system's files that has not ended: there is one at a time, however slow it is.
+    reading: Option<JoinHandle<SystemFiles>>,
+}
+
+/// The files by which the system looks names up.
+struct SystemFiles {
+    /// `/etc/hosts`, if there is one.
+    hosts: Option<Hosts>,
+    /// `resolv.conf`.
+    settings: Result<(ResolverConfig, ResolverOpts), Defect>,
+}
+
+impl SystemFiles {
+    /// Reads both, however long the file system takes.
+    fn read() -> SystemFiles {
+        let settings = read_system_conf().map_err(|e| unreadable(&e));
+        SystemFiles { hosts: Hosts::from_system().ok(), settings }
+    }
 }
 
 impl Resolver {
     pub(super) fn new(source: DnsSource) -> Resolver {
-        Resolver { source, first: 0 }
+        Resolver { source, first: 0, reading: None }
     }
 
     /// The answers to the questions of the source, always in the same order.
@@ -61,10 +80,12 @@ impl Resolver {
             Defect::new(FaultKind::Settings, problem, "write it as \"api.example.com\"")
         })?;
         let (servers, names) = if self.source.servers.is_empty() {
-            if let Some(answers) = in_hosts_file(&absolute(&name), kinds) {
+            let files = self.read_system().await?;
+            let hosts = files.hosts.as_ref();
+            if let Some(answers) = hosts.and_then(|hosts| in_hosts_file(hosts, &absolute(&name), kinds)) {
                 return Ok(answers);
             }
-            let (config, options) = read_system_conf().map_err(|e| unreadable(&e))?;
+            let (config, options) = files.settings?;
             let names = candidates(&name, &config, options.ndots);
             (pools(&system_servers(&config), options)?, names)
         } else {
@@ -84,6 +105,18 @@ impl Resolver {
         Ok(result)
     }
 
+    /// Reads the system's files on a thread that may wait. Where a look-up ends meanwhile, the next one waits for
+    /// the same reading.
+    async fn read_system(&mut self) -> Result<SystemFiles, Defect> {
+        let reading = self.reading.get_or_insert_with(|| spawn_blocking(SystemFiles::read));
+        let result = reading.await;
+        self.reading = None;
+        result.map_err(|_| {
+            let problem = "the reading of the system's name servers broke off";
+            Defect::new(FaultKind::Unexpected, problem, "report this to weir")
+        })
+    }
+
     /// Asks one server after the other, until one gives records or says that there are none.
     async fn ask_in_turn(&mut self, servers: &[Server], name: &Name, kinds: &[Kind]) -> Vec<Answer> {
         let first = self.first;
@@ -91,6 +124,8 @@ impl Resolver {
         for i in 0..servers.len() {
             let index = (first + i) % servers.len();
             let Some(server) = servers.get(index) else { break };
+            // The limit of the look-up may end it here, too: the next one goes on with the other servers.
+            self.first = (index + 1) % servers.len();
             answers = server.ask(name, kinds).await;
             if answers.iter().any(Answer::is_found) || !answers.iter().any(Answer::is_failed) {
                 self.first = index;
@@ -128,8 +163,7 @@ fn candidates(name: &Name, config: &ResolverConfig, ndots: usize) -> Vec<Name> {
 }
 
 /// The addresses that `/etc/hosts` has for a name. A family that it does not have there has none.
-fn in_hosts_file(name: &Name, kinds: &[Kind]) -> Option<Vec<Answer>> {
-    let hosts = Hosts::from_system().ok()?;
+fn in_hosts_file(hosts: &Hosts, name: &Name, kinds: &[Kind]) -> Option<Vec<Answer>> {
     let answer = |kind: &Kind| {
         let mut question = Question::new(name.clone(), *kind);
         let lookup = hosts.lookup_static_host(&question.query());
@@ -142,6 +176,12 @@ fn in_hosts_file(name: &Name, kinds: &[Kind]) -> Option<Vec<Answer>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registry::dns::server::{FakeServer, Reply, address};
+    use std::future::poll_fn;
+    use std::net::SocketAddr;
+    use std::pin::pin;
+    use std::task::Poll;
+    use tokio::sync::mpsc::unbounded_channel;
 
     fn tried(name: &str, search: &[&str], domain: Option<&str>, ndots: usize) -> String {
         let read = |text: &str| Name::from_str_relaxed(text).expect("a name");
@@ -165,5 +205,42 @@ mod tests {
             "_http._tcp.api.host.test. _http._tcp.api."
         );
         assert_eq!(tried("api", &[], None, 1), "api.");
+    }
+
+    #[test]
+    fn a_look_up_goes_on_after_the_servers_that_the_one_before_asked_in_vain() {
+        let (out, mut questions) = unbounded_channel();
+        let refusing = FakeServer::start(|_| Reply::Code(5));
+        let silent = FakeServer::start(move |_| {
+            let _ = out.send(());
+            loop {
+                std::thread::park();
+            }
+        });
+        let knowing = FakeServer::start(|name| Reply::Records(vec![address(name, "10.0.0.1")]));
+        let addresses = [&refusing, &silent, &knowing].map(|fake| fake.at.parse::<SocketAddr>());
+        let addresses = addresses.map(|at| at.expect("an address"));
+        let records = DnsRecords::Addresses { port: 80 };
+        let source = DnsSource { name: "api.test".to_owned(), records, hold_ns: 0, servers: Vec::new() };
+        let name = Name::from_str_relaxed("api.test.").expect("a name");
+        let mut resolver = Resolver::new(source);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let servers = pools(&addresses, ResolverOpts::default()).expect("servers");
+            let kinds = [Kind::V4(80)];
+            {
+                let mut asking = pin!(resolver.ask_in_turn(&servers, &name, &kinds));
+                // It ends while the second server is asked, as by its limit.
+                let begun = poll_fn(|cx| match asking.as_mut().poll(cx) {
+                    Poll::Ready(_) => Poll::Ready(None),
+                    Poll::Pending => questions.poll_recv(cx),
+                });
+                assert_eq!(begun.await, Some(()), "the second server is asked");
+            }
+            assert_eq!(resolver.first, 2);
+            let answers = resolver.ask_in_turn(&servers, &name, &kinds).await;
+            assert!(answers.iter().all(Answer::is_found), "{answers:?}");
+            assert_eq!(resolver.first, 2);
+        });
     }
 }

@@ -1,11 +1,17 @@
 //! Tests of members from DNS, with a name server on loopback.
 
+use super::answers::Entry;
 use super::server::{FakeServer, Record, Reply, address, alias, service};
+use super::{known_entries, members};
+use crate::list::{Snapshot, listed};
 use crate::registry::fake::{next, posted_by};
+use crate::source::FollowedSource;
 use std::sync::{Arc, Mutex};
 use weir_plan::{DnsRecords, DnsSource, SourceKind};
 
 const HOUR_NS: u64 = 3_600_000_000_000;
+
+const SECOND_NS: u64 = 1_000_000_000;
 
 const PORT_80: DnsRecords = DnsRecords::Addresses { port: 80 };
 
@@ -116,6 +122,43 @@ fn members_that_an_answer_lacks_are_held() {
     replace(&reply, addresses("10.0.0.3 10.0.0.2"));
     assert_eq!(next(&held), "10.0.0.1:80 10.0.0.2:80 10.0.0.3:80");
     assert_eq!(next(&believed), "10.0.0.2:80 10.0.0.3:80");
+}
+
+/// The list of these entries, each a host and a weight.
+fn list(entries: &[(&str, u16)]) -> Snapshot {
+    let entry = |(host, weight): &(&str, u16)| Entry { host: (*host).to_owned(), port: 80, weight: *weight };
+    listed(members(entries.iter().map(entry).collect())).expect("a list")
+}
+
+#[test]
+fn members_of_the_list_before_are_held_where_the_first_answer_lacks_them() {
+    let (server, _) = with_reply(addresses("10.0.0.1 10.0.0.2"));
+    let before = list(&[("10.0.0.1", 0), ("10.0.0.2", 0), ("10.0.0.3", 0), ("10.0.0.4", 0)]);
+    for (hold_ns, next_list) in [(HOUR_NS, None), (SECOND_NS, Some("10.0.0.1:80 10.0.0.2:80"))] {
+        let kind = source(PORT_80, hold_ns, &[&server]);
+        let (_asked, all) = posted_by(FollowedSource { kind, last: Some(Arc::new(before.clone())) });
+        assert_eq!(next(&all), "10.0.0.1:80 10.0.0.2:80 10.0.0.3:80 10.0.0.4:80");
+        if let Some(next_list) = next_list {
+            assert_eq!(next(&all), next_list);
+        }
+    }
+}
+
+#[test]
+fn entries_are_known_from_the_list_that_they_made() {
+    let known = |entries: &[(&str, u16)], records| {
+        let shown = |entry: &Entry| format!("{}:{}*{}", entry.host, entry.port, entry.weight);
+        let questions = known_entries(&list(entries), records);
+        questions.iter().map(|all| all.iter().map(shown).collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
+    };
+    // In a list equal weights are 1.
+    let both = [("10.0.0.1", 0), ("fd00::1", 0), ("10.0.0.2", 0)];
+    assert_eq!(known(&both, PORT_80), ["10.0.0.1:80*1 10.0.0.2:80*1", "fd00::1:80*1"]);
+    let services = [("a.test", 30), ("b.test", 0), ("c.test", 65_535), ("10.0.0.1", 10)];
+    assert_eq!(
+        known(&services, DnsRecords::Services),
+        ["a.test:80*30 b.test:80*0 c.test:80*65535 10.0.0.1:80*10"]
+    );
 }
 
 #[test]

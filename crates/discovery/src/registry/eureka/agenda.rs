@@ -16,9 +16,9 @@ pub(super) enum Question {
     Delta,
 }
 
-/// What hashes are worth.
+/// How far the server's hashes are trusted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Trust {
+enum HashTrust {
     /// They are compared.
     #[default]
     Full,
@@ -33,7 +33,7 @@ enum Trust {
 pub(super) struct Agenda {
     /// Deltas until the next whole.
     deltas: u32,
-    trust: Trust,
+    trust: HashTrust,
 }
 
 impl Agenda {
@@ -46,9 +46,9 @@ impl Agenda {
     pub(super) fn note_whole(&mut self, is_equal: bool) {
         self.deltas = DELTAS;
         self.trust = match self.trust {
-            _ if !is_equal => Trust::Lost,
-            Trust::Doubted => Trust::Doubted,
-            Trust::Full | Trust::Lost => Trust::Full,
+            _ if !is_equal => HashTrust::Lost,
+            HashTrust::Doubted => HashTrust::Doubted,
+            HashTrust::Full | HashTrust::Lost => HashTrust::Full,
         };
     }
 
@@ -56,15 +56,15 @@ impl Agenda {
     /// to be read at once.
     pub(super) fn note_delta(&mut self, is_equal: bool) -> bool {
         self.deltas = self.deltas.saturating_sub(1);
-        if self.trust == Trust::Lost {
+        if self.trust == HashTrust::Lost {
             return false;
         }
         // The whole was read at the last poll: what differs again is not the copy.
-        let is_first = self.trust == Trust::Full;
+        let is_first = self.trust == HashTrust::Full;
         self.trust = match (is_equal, is_first) {
-            (true, _) => Trust::Full,
-            (false, true) => Trust::Doubted,
-            (false, false) => Trust::Lost,
+            (true, _) => HashTrust::Full,
+            (false, true) => HashTrust::Doubted,
+            (false, false) => HashTrust::Lost,
         };
         !is_equal && is_first
     }

@@ -2,10 +2,9 @@
 //! application.
 
 use super::wire::{Applications, Instance, Port, Status};
-use crate::fault::{Defect, printable};
+use crate::fault::Defect;
 use crate::list::{
-    Finding, MOST_ENTRIES, MOST_FINDINGS, MOST_MEMBERS, Objection, Registered, Snapshot, State,
-    listed_with_stated, too_many,
+    MOST_ENTRIES, MOST_MEMBERS, Objection, Registered, Snapshot, State, listed_with_stated, too_many,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use weir_plan::http::short;
@@ -131,7 +130,7 @@ impl RegistryCopy {
         let first = listed.len() + 1;
         let mut list = listed_with_stated(listed, gone)?;
         for (i, objection) in objections.into_iter().enumerate() {
-            leave_out(&mut list, first + i, objection);
+            list.leave_out(first + i, objection, || None);
         }
         Ok(list)
     }
@@ -242,15 +241,5 @@ impl Entry {
         let port = self.port.number?;
         let id = Some(id.to_owned()).filter(|id| !id.is_empty());
         Some(Registered { host: self.host.clone(), port, id, weight: 1.0, state })
-    }
-}
-
-/// Notes an instance that does not count.
-fn leave_out(list: &mut Snapshot, entry: usize, objection: Objection) {
-    list.left_out_count += 1;
-    if list.left_out.len() < MOST_FINDINGS {
-        let problem = printable(&objection.problem);
-        let remedy = objection.remedy.map(|remedy| printable(&remedy));
-        list.left_out.push(Finding { place: None, entry, problem, remedy });
     }
 }

@@ -13,6 +13,8 @@ mod tests;
 
 use super::Post;
 use super::http::{self, Client, Credentials, Endpoint, LIST_TIME};
+use super::post::MOST_PAUSE;
+use super::small_file::FileReader;
 use crate::fault::{Defect, FaultKind};
 use crate::list::Snapshot;
 use agenda::{Agenda, Question};
@@ -21,9 +23,6 @@ use hyper::StatusCode;
 use std::time::Duration;
 use tokio::time::sleep;
 use weir_plan::EurekaSource;
-
-/// The longest pause where the topology itself is wrong: only a reload mends that.
-const MENDING: Duration = Duration::from_secs(30);
 
 /// A server of the registry.
 struct Server {
@@ -35,19 +34,22 @@ struct Server {
 pub(super) async fn follow(source: EurekaSource, mut post: Post) {
     let mut servers = match servers(&source) {
         Ok(servers) => servers,
+        // The topology itself is wrong, and only a reload mends that.
         Err(defect) => loop {
-            post.fail(defect.clone(), MENDING).await;
+            post.fail(defect.clone(), MOST_PAUSE).await;
         },
     };
     let trust = http::trust(source.tls.as_ref());
     let credentials = source.auth.as_ref().map(|path| Credentials::Basic(path.into()));
+    let files = FileReader::default();
     // So that many proxies share the servers.
     let drawn = (post.draw() * servers.len() as f64) as usize;
     let first = drawn.min(servers.len());
     servers.rotate_left(first);
     while let Some(server) = servers.first() {
         // A new client reads files anew: a password that was refused may have been replaced.
-        let client = Client::new(server.endpoint.clone(), trust.clone(), credentials.clone());
+        let endpoint = server.endpoint.clone();
+        let client = Client::new(endpoint, trust.clone(), credentials.clone(), files.clone());
         let defect = follow_server(client, &server.url, &source, &mut post).await;
         servers.rotate_left(1);
         post.fail(defect, poll(&source)).await;

@@ -1,7 +1,9 @@
 //! A connection to a registry.
 
+use super::dial::dial;
 use super::{Credentials, Endpoint, Trust};
 use crate::fault::{Defect, FaultKind};
+use crate::registry::small_file::{FileReader, read_small_file};
 use http_body_util::Empty;
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{SendRequest, handshake};
@@ -13,29 +15,38 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::task::{JoinHandle, spawn_local};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
 use weir_net::transport::tls::{TlsError, client_config, client_config_of};
 
-/// How long a connection may take, TLS included.
+/// How long a connection may take, its files and TLS included.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 
 /// The most bytes of a file with a token or a password.
 const MOST_SECRET: u64 = 64 << 10;
 
-/// An open connection, and the field that proves who asks.
+/// An open connection, and the field with its credentials.
 pub(super) struct Connection {
     sender: SendRequest<Empty<Bytes>>,
     proof: Option<(HeaderName, HeaderValue)>,
     driver: JoinHandle<()>,
 }
 
+/// What a connection needs of files.
+#[derive(Default)]
+struct ConnectionFiles {
+    /// The field with the credentials, if there are any.
+    proof: Option<(HeaderName, HeaderValue)>,
+    /// That of TLS, if it is used.
+    config: Option<ClientConfig>,
+}
+
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not what proves who asks.
+        // The credentials are left out.
         f.debug_struct("Connection").finish_non_exhaustive()
     }
 }
@@ -52,26 +63,21 @@ impl Connection {
         endpoint: &Endpoint,
         trust: &Trust,
         credentials: Option<&Credentials>,
+        files: &FileReader,
     ) -> Result<Connection, Defect> {
-        let proof = credentials.map(proof).transpose()?;
+        let until = Instant::now() + CONNECT_TIME;
+        let trusted = endpoint.is_tls.then_some(trust);
+        let ConnectionFiles { proof, config } = prepare(trusted, credentials, files).await?;
         let connecting = async {
-            let plain = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await;
+            let plain = dial(&endpoint.host, endpoint.port, until).await;
             let plain = plain.map_err(|e| unreachable(endpoint, &e))?;
             let _ = plain.set_nodelay(true);
-            if !endpoint.is_tls {
-                return start(plain, endpoint, proof).await;
-            }
-            let (config, name) = match trust {
-                Trust::Files(files) => (client_config(files), files.name.clone()),
-                Trust::Given(given) => {
-                    let certificate = given.certificate.as_ref();
-                    let certificate = certificate.map(|(cert, key)| (cert.as_slice(), key.as_slice()));
-                    (client_config_of(given.authorities.as_deref(), certificate), given.name.clone())
-                }
+            let Some(config) = config else { return start(plain, endpoint, proof).await };
+            let name = match trust {
+                Trust::Files(files) => &files.name,
+                Trust::Given(given) => &given.name,
             };
-            let config =
-                config.map_err(|e| Defect::new(FaultKind::Settings, e.to_string(), "mend that file"))?;
-            let name = name.unwrap_or_else(|| endpoint.host.clone());
+            let name = name.clone().unwrap_or_else(|| endpoint.host.clone());
             let server = ServerName::try_from(name.clone()).map_err(|_| {
                 let problem = format!("\"{name}\" is no name that a certificate can cover");
                 Defect::new(FaultKind::Settings, problem, "write `tls=tls.client(name=\"...\")`")
@@ -79,7 +85,7 @@ impl Connection {
             let secure = TlsConnector::from(Arc::new(config)).connect(server, plain).await;
             start(secure.map_err(|e| insecure(endpoint, &e))?, endpoint, proof).await
         };
-        timeout(CONNECT_TIME, connecting).await.unwrap_or_else(|_| {
+        timeout_at(until, connecting).await.unwrap_or_else(|_| {
             Err(unreachable(endpoint, &format!("no connection within {}s", CONNECT_TIME.as_secs())))
         })
     }
@@ -115,17 +121,68 @@ async fn start(
     Ok(Connection { sender, proof, driver })
 }
 
-/// The field that proves who asks.
-fn proof(credentials: &Credentials) -> Result<(HeaderName, HeaderValue), Defect> {
+/// Reads the files that a connection needs: those of TLS, if it has that, and of its credentials.
+async fn prepare(
+    trust: Option<&Trust>,
+    credentials: Option<&Credentials>,
+    files: &FileReader,
+) -> Result<ConnectionFiles, Defect> {
+    if trust.is_none() && credentials.is_none() {
+        return Ok(ConnectionFiles::default());
+    }
+    let names = name_files(trust, credentials);
+    let (trust, credentials) = (trust.cloned(), credentials.cloned());
+    let read = move || -> Result<ConnectionFiles, Defect> {
+        let proof = credentials.as_ref().map(make_proof).transpose()?;
+        let config = trust.as_ref().map(make_config).transpose()?;
+        Ok(ConnectionFiles { proof, config })
+    };
+    files.read(&names, CONNECT_TIME, read).await
+}
+
+/// Names these files for a message.
+fn name_files(trust: Option<&Trust>, credentials: Option<&Credentials>) -> String {
+    let mut paths: Vec<String> = Vec::new();
+    if let Some(Credentials::Basic(path) | Credentials::Bearer(path) | Credentials::Consul(path)) =
+        credentials
+    {
+        paths.push(path.display().to_string());
+    }
+    if let Some(Trust::Files(files)) = trust {
+        paths.extend(files.ca.clone());
+        let certificate = files.certificate.as_ref();
+        paths.extend(certificate.into_iter().flat_map(|own| [own.cert.clone(), own.key.clone()]));
+    }
+    match paths.is_empty() {
+        true => "of the connection".to_owned(),
+        false => format!("of the connection ({})", paths.join(", ")),
+    }
+}
+
+/// The client's side of TLS.
+fn make_config(trust: &Trust) -> Result<ClientConfig, Defect> {
+    let config = match trust {
+        Trust::Files(files) => client_config(files),
+        Trust::Given(given) => {
+            let certificate = given.certificate.as_ref();
+            let certificate = certificate.map(|(cert, key)| (cert.as_slice(), key.as_slice()));
+            client_config_of(given.authorities.as_deref(), certificate)
+        }
+    };
+    config.map_err(|e| Defect::new(FaultKind::Settings, e.to_string(), "mend that file"))
+}
+
+/// Makes the field with the credentials.
+fn make_proof(credentials: &Credentials) -> Result<(HeaderName, HeaderValue), Defect> {
     let bearer = |token: &str| (AUTHORIZATION, format!("Bearer {token}"));
     let (name, value) = match credentials {
         Credentials::Basic(path) => {
-            let basic = data_encoding::BASE64.encode(secret(path)?.as_bytes());
+            let basic = data_encoding::BASE64.encode(read_secret(path)?.as_bytes());
             (AUTHORIZATION, format!("Basic {basic}"))
         }
-        Credentials::Bearer(path) => bearer(&secret(path)?),
+        Credentials::Bearer(path) => bearer(&read_secret(path)?),
         Credentials::Token(token) => bearer(token),
-        Credentials::Consul(path) => (HeaderName::from_static("x-consul-token"), secret(path)?),
+        Credentials::Consul(path) => (HeaderName::from_static("x-consul-token"), read_secret(path)?),
     };
     let mut value = HeaderValue::from_str(&value).map_err(|_| {
         let problem = "the token or password has a character that no HTTP field may have";
@@ -135,17 +192,14 @@ fn proof(credentials: &Credentials) -> Result<(HeaderName, HeaderValue), Defect>
     Ok((name, value))
 }
 
-/// What a small file holds, without the line's end.
-fn secret(path: &Path) -> Result<String, Defect> {
+/// Reads a small file without its line's end.
+fn read_secret(path: &Path) -> Result<String, Defect> {
     let wrong = |why: &dyn fmt::Display| {
         let problem = format!("the file {} cannot be used: {why}", path.display());
         Defect::new(FaultKind::Settings, problem, "write the token, or `user:password`, into it")
     };
-    let file = std::fs::metadata(path).map_err(|e| wrong(&e))?;
-    if !file.is_file() || file.len() > MOST_SECRET {
-        return Err(wrong(&"it is no regular file, or too large"));
-    }
-    let text = std::fs::read_to_string(path).map_err(|e| wrong(&e))?;
+    let bytes = read_small_file(path, MOST_SECRET).map_err(|e| wrong(&e))?;
+    let text = String::from_utf8(bytes).map_err(|_| wrong(&"it is not UTF-8"))?;
     match text.trim() {
         "" => Err(wrong(&"it is empty")),
         text if text.contains(char::is_control) => {

@@ -2,6 +2,7 @@
 
 use crate::fault::{Defect, FaultKind};
 use hyper::Uri;
+use weir_plan::http::short;
 
 /// The address of a registry's server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +24,7 @@ impl Endpoint {
     /// It is none.
     pub(in crate::registry) fn parse(url: &str) -> Result<Endpoint, Defect> {
         let wrong = || {
-            let problem = format!("\"{url}\" is no address of a registry");
+            let problem = format!("{} is no address of a registry", show(url));
             Defect::new(
                 FaultKind::Settings,
                 problem,
@@ -67,6 +68,17 @@ impl Endpoint {
     }
 }
 
+/// A URL in a message: without what may be a password or a token.
+fn show(url: &str) -> String {
+    if url.contains('@') {
+        return "a URL with `@`, which may have a password before it,".to_owned();
+    }
+    match url.split_once('?') {
+        Some((before, _)) => format!("\"{}?...\"", short(before)),
+        None => format!("\"{}\"", short(url)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,5 +94,17 @@ mod tests {
         for wrong in ["a:80", "ftp://a", "http://", "http://a?b=c", "http://u:p@a", "http://a:99999", ""] {
             assert_eq!(read(wrong).expect_err(wrong).kind, FaultKind::Settings);
         }
+    }
+
+    #[test]
+    fn a_message_has_neither_a_password_nor_a_long_url() {
+        for wrong in
+            ["http://me:hush@a", "http://hush@a:1/x", "hush@a", "ftp://me:hush@a", "http://a?token=hush"]
+        {
+            let text = Endpoint::parse(wrong).expect_err(wrong).to_string();
+            assert!(!text.contains("hush") && text.contains("is no address of a registry"), "{text}");
+        }
+        let text = Endpoint::parse(&format!("ftp://{}", "a".repeat(1000))).expect_err("long").to_string();
+        assert!(text.contains("\"ftp://aaa") && text.len() < 200, "{text}");
     }
 }

@@ -2,6 +2,7 @@
 //! on line by line. A redirection is no answer: it would lead elsewhere than the file says.
 
 mod connection;
+mod dial;
 mod endpoint;
 mod lines;
 mod trust;
@@ -13,6 +14,7 @@ pub(super) use endpoint::Endpoint;
 pub(super) use lines::Lines;
 pub(super) use trust::trust;
 
+use super::small_file::FileReader;
 use crate::fault::{Defect, FaultKind};
 use crate::list::MOST_BYTES;
 use connection::Connection;
@@ -20,17 +22,18 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderMap, LOCATION};
 use hyper::{Response, StatusCode};
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use weir_net::transport::tls::ClientFiles;
 use weir_plan::http::short;
 
 /// How long a whole list may take.
 pub(super) const LIST_TIME: Duration = Duration::from_secs(30);
 
-/// A file with what proves who asks, read anew at each connection.
-#[derive(Clone, Debug)]
+/// Credentials: a file that is read anew at each connection, or a token that is known.
+#[derive(Clone)]
 pub(super) enum Credentials {
     /// `user:password` (`Authorization: Basic`).
     Basic(PathBuf),
@@ -40,6 +43,13 @@ pub(super) enum Credentials {
     Token(String),
     /// A token of Consul's (`X-Consul-Token`).
     Consul(PathBuf),
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A token is left out.
+        f.debug_struct("Credentials").finish_non_exhaustive()
+    }
 }
 
 /// How an `https` registry is verified.
@@ -52,7 +62,7 @@ pub(super) enum Trust {
 }
 
 /// PEM of authorities and of an own certificate.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(super) struct GivenTrust {
     /// Authorities; `None`: the system's.
     pub(super) authorities: Option<Vec<u8>>,
@@ -62,12 +72,20 @@ pub(super) struct GivenTrust {
     pub(super) name: Option<String>,
 }
 
+impl fmt::Debug for GivenTrust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The key is left out.
+        f.debug_struct("GivenTrust").finish_non_exhaustive()
+    }
+}
+
 /// A registry's server.
 #[derive(Debug)]
 pub(super) struct Client {
     endpoint: Endpoint,
     trust: Trust,
     credentials: Option<Credentials>,
+    files: FileReader,
     kept: Option<Connection>,
 }
 
@@ -82,24 +100,25 @@ pub(super) struct Answer {
 }
 
 impl Client {
-    pub(super) fn new(endpoint: Endpoint, trust: Trust, credentials: Option<Credentials>) -> Client {
-        Client { endpoint, trust, credentials, kept: None }
+    /// A server that is not asked yet. `files`: what reads those of the source, the same for all its clients.
+    pub(super) fn new(
+        endpoint: Endpoint,
+        trust: Trust,
+        credentials: Option<Credentials>,
+        files: FileReader,
+    ) -> Client {
+        Client { endpoint, trust, credentials, files, kept: None }
     }
 
-    /// Asks for a path (with its query) below the endpoint's, and reads the answer within this time.
+    /// Asks for a path (with its query) below the endpoint's, and reads the answer within this time. One above
+    /// [`LIST_TIME`] is that of a question that waits: the answer's head may take so long, and its body
+    /// `LIST_TIME` from then on.
     ///
     /// # Errors
     /// There is none, it redirects, or it is above a limit.
     pub(super) async fn get(&mut self, path: &str, within: Duration) -> Result<Answer, Defect> {
         let url = self.endpoint.url(path);
-        let reading = async {
-            let response = self.ask(path).await?;
-            let (head, body) = response.into_parts();
-            let limit = usize::try_from(MOST_BYTES).unwrap_or(usize::MAX);
-            let body = Limited::new(body, limit).collect().await.map_err(|e| cut_off(&url, &*e))?.to_bytes();
-            Ok(Answer { status: head.status, headers: head.headers, body, url: url.clone() })
-        };
-        let result = timeout(within, reading).await.unwrap_or_else(|_| Err(late(&url, within)));
+        let result = self.ask_and_read(path, url, within).await;
         match &result {
             Ok(answer) if !answer.is_forbidden() => {}
             // The next question has a new connection, which reads files anew: a token may have been replaced.
@@ -125,16 +144,21 @@ impl Client {
         if head.status == StatusCode::OK {
             return Ok(Ok(Lines::new(body, own.kept.take(), url)));
         }
-        let limit = usize::try_from(MOST_BYTES).unwrap_or(usize::MAX);
-        let reading = Limited::new(body, limit).collect();
-        let body = timeout(within, reading).await.map_err(|_| late(&url, within))?;
-        let body = body.map_err(|e| cut_off(&url, &*e))?.to_bytes();
-        Ok(Err(Answer { status: head.status, headers: head.headers, body, url }))
+        let whole = read_whole(Response::from_parts(head, body), url, within.min(LIST_TIME));
+        whole.await.map(Err)
+    }
+
+    /// Asks, and reads the answer.
+    async fn ask_and_read(&mut self, path: &str, url: String, within: Duration) -> Result<Answer, Defect> {
+        let begun = Instant::now();
+        let response = timeout(within, self.ask(path)).await.unwrap_or_else(|_| Err(late(&url, within)))?;
+        read_whole(response, url, body_time(within, begun.elapsed())).await
     }
 
     /// The same server without a connection.
     fn another(&self) -> Client {
-        Client::new(self.endpoint.clone(), self.trust.clone(), self.credentials.clone())
+        let (trust, credentials) = (self.trust.clone(), self.credentials.clone());
+        Client::new(self.endpoint.clone(), trust, credentials, self.files.clone())
     }
 
     /// Sends a question, by a new connection where the kept one has ended meanwhile.
@@ -146,7 +170,8 @@ impl Client {
                 return judge(response, &self.endpoint.url(path));
             }
         }
-        let mut new = Connection::open(&self.endpoint, &self.trust, self.credentials.as_ref()).await?;
+        let credentials = self.credentials.as_ref();
+        let mut new = Connection::open(&self.endpoint, &self.trust, credentials, &self.files).await?;
         let response =
             new.ask(&self.endpoint, path).await.map_err(|e| cut_off(&self.endpoint.url(path), &*e))?;
         self.kept = Some(new);
@@ -202,6 +227,23 @@ impl Answer {
 fn is_json(kind: &str) -> bool {
     let essence = kind.split(';').next().unwrap_or_default().trim();
     essence.eq_ignore_ascii_case("application/json")
+}
+
+/// How long the body of an answer may take whose head has come after the time that is gone, of this one.
+fn body_time(within: Duration, gone: Duration) -> Duration {
+    if within > LIST_TIME { LIST_TIME } else { within.saturating_sub(gone) }
+}
+
+/// Reads the body of an answer, under the limit of bytes and within this time.
+async fn read_whole(response: Response<Incoming>, url: String, time: Duration) -> Result<Answer, Defect> {
+    let (head, body) = response.into_parts();
+    let limit = usize::try_from(MOST_BYTES).unwrap_or(usize::MAX);
+    let body = timeout(time, Limited::new(body, limit).collect()).await.map_err(|_| {
+        let problem = format!("the answer of {url} did not end in time");
+        Defect::new(FaultKind::Late, problem, "see to the registry and to the way there")
+    })?;
+    let body = body.map_err(|e| cut_off(&url, &*e))?.to_bytes();
+    Ok(Answer { status: head.status, headers: head.headers, body, url })
 }
 
 /// Refuses a redirection.

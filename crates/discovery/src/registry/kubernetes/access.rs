@@ -4,9 +4,12 @@
 //! meanwhile.
 
 use super::super::http::{Credentials, Endpoint, Trust};
+use super::super::small_file::{FileReader, read_small_file};
 use super::kubeconfig;
 use crate::fault::{Defect, FaultKind};
+use std::io;
 use std::path::Path;
+use std::time::Duration;
 use weir_net::transport::tls::ClientFiles;
 use weir_plan::KubernetesSource;
 use weir_plan::http::short;
@@ -19,6 +22,9 @@ const DEFAULT_NAMESPACE: &str = "default";
 
 /// The longest name of a namespace, bytes.
 const MOST_NAMESPACE: u64 = 256;
+
+/// How long the files that say where the API server is may take.
+const FIND_TIME: Duration = Duration::from_secs(5);
 
 /// An API server, and how it is asked.
 #[derive(Debug)]
@@ -35,9 +41,15 @@ pub(super) struct Access {
 /// Finds the API server of this process.
 ///
 /// # Errors
-/// There is none, or a file is missing or wrong.
-pub(super) fn find(source: &KubernetesSource) -> Result<Access, Defect> {
-    find_by(source, &|name: &str| std::env::var(name).ok(), Path::new(ACCOUNT))
+/// There is none, or a file is missing, wrong, or not read in time.
+pub(super) async fn find(source: &KubernetesSource, files: &FileReader) -> Result<Access, Defect> {
+    let names = match &source.kubeconfig {
+        Some(path) => format!("of the kubeconfig {path}"),
+        None => format!("of the service account ({ACCOUNT}) or of the kubeconfig in HOME"),
+    };
+    let source = source.clone();
+    let find = move || find_by(&source, &|name: &str| std::env::var(name).ok(), Path::new(ACCOUNT));
+    files.read(&names, FIND_TIME, find).await
 }
 
 /// The same with these variables of the environment, and this folder of a service account.
@@ -92,14 +104,11 @@ fn read_namespace(path: &Path) -> Result<String, Defect> {
         let problem = format!("the file {} names no namespace: {why}", path.display());
         Defect::new(FaultKind::Settings, problem, "write `namespace=`")
     };
-    match std::fs::metadata(path) {
-        Err(_) => return Ok(DEFAULT_NAMESPACE.to_owned()),
-        Ok(file) if !file.is_file() || file.len() > MOST_NAMESPACE => {
-            return Err(wrong("it is no regular file, or too large".to_owned()));
-        }
-        Ok(_) => {}
-    }
-    let text = std::fs::read_to_string(path).map_err(|e| wrong(e.to_string()))?;
+    let bytes = match read_small_file(path, MOST_NAMESPACE) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(DEFAULT_NAMESPACE.to_owned()),
+        read => read.map_err(|e| wrong(e.to_string()))?,
+    };
+    let text = String::from_utf8(bytes).map_err(|e| wrong(e.to_string()))?;
     match text.trim() {
         "" => Ok(DEFAULT_NAMESPACE.to_owned()),
         name if name.contains(char::is_whitespace) => Err(wrong(format!("it says \"{}\"", short(name)))),

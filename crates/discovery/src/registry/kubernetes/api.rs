@@ -2,6 +2,7 @@
 //! since then.
 
 use super::super::http::{Answer, Client, LIST_TIME, Lines};
+use super::super::small_file::FileReader;
 use super::access::Access;
 use super::slices::{Slices, too_large};
 use crate::fault::{Defect, FaultKind};
@@ -30,7 +31,7 @@ pub(super) struct Api {
 }
 
 impl Api {
-    pub(super) fn new(access: Access, source: &KubernetesSource) -> Api {
+    pub(super) fn new(access: Access, source: &KubernetesSource, files: &FileReader) -> Api {
         let namespace = source.namespace.clone().unwrap_or(access.namespace);
         let path = format!(
             "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices\
@@ -38,7 +39,7 @@ impl Api {
             escape(&namespace),
             escape(&source.service)
         );
-        let client = Client::new(access.endpoint, access.trust, access.credentials);
+        let client = Client::new(access.endpoint, access.trust, access.credentials, files.clone());
         Api { client, url: access.url, namespace, path }
     }
 

@@ -18,6 +18,8 @@ mod tests;
 
 use super::Post;
 use super::http::Lines;
+use super::post::MOST_PAUSE;
+use super::small_file::FileReader;
 use crate::fault::{Defect, FaultKind};
 use api::Api;
 use pace::Pace;
@@ -25,9 +27,6 @@ use service::Service;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
 use weir_plan::{KubernetesPort, KubernetesSource};
-
-/// The longest pause after a failure.
-const MOST_PAUSE: Duration = Duration::from_secs(30);
 
 /// How long the server is asked to watch, s: a draw in this range, so that not all watches of all clients end
 /// at once.
@@ -52,9 +51,9 @@ enum WatchEnd {
 
 /// Asks for ever.
 pub(super) async fn follow(source: KubernetesSource, mut post: Post) {
-    let mut pace = Pace::default();
+    let (mut pace, files) = (Pace::default(), FileReader::default());
     loop {
-        if let Err(defect) = follow_list(&source, &mut post, &mut pace).await {
+        if let Err(defect) = follow_list(&source, &mut post, &mut pace, &files).await {
             post.fail(defect, MOST_PAUSE).await;
         }
     }
@@ -64,8 +63,13 @@ pub(super) async fn follow(source: KubernetesSource, mut post: Post) {
 ///
 /// # Errors
 /// There is no list.
-async fn follow_list(source: &KubernetesSource, post: &mut Post, pace: &mut Pace) -> Result<(), Defect> {
-    let mut api = Api::new(access::find(source)?, source);
+async fn follow_list(
+    source: &KubernetesSource,
+    post: &mut Post,
+    pace: &mut Pace,
+    files: &FileReader,
+) -> Result<(), Defect> {
+    let mut api = Api::new(access::find(source, files).await?, source, files);
     let (slices, version) = api.list().await?;
     let mut service = Service::new(slices, version);
     let port = source.port.as_ref();
@@ -82,7 +86,7 @@ async fn follow_list(source: &KubernetesSource, post: &mut Post, pace: &mut Pace
             WatchEnd::Break(defect) => (defect, false),
             WatchEnd::Refusal(defect) => (defect, true),
         };
-        if pace.is_due(defect.kind, is_refusal, Instant::now()) {
+        if pace.is_due(defect.kind, is_refusal, post.now_ns()) {
             post.fail(defect, MOST_PAUSE).await;
         }
         sleep(pause.mul_f64(post.draw())).await;

@@ -4,32 +4,23 @@
 //! listed at once. Where watches break again and again, pauses double, so that a server is not worn out by
 //! lists.
 
-use crate::fault::FaultKind;
+use crate::fault::{FaultKind, Reports};
+use crate::registry::post::pause_bound;
 use std::time::Duration;
-use tokio::time::Instant;
 
 /// A watch that lasted this long was a good one.
 const LONG: Duration = Duration::from_secs(10);
 
-/// The longest pause after two short watches; it doubles with each one more.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-
-/// The longest pause after any watch.
-const MOST_PAUSE: Duration = Duration::from_secs(30);
-
 /// This many short watches are no accident.
 const MANY: u32 = 5;
-
-/// A fault that lasts is reported again after this time.
-const REMINDER: Duration = Duration::from_secs(300);
 
 /// The watches of a service, as far as they were short.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     /// Short watches since the last long one.
     short: u32,
-    /// What was reported last, and when.
-    reported: Option<(FaultKind, Instant)>,
+    /// Not those of lists, which end with the next list: that may come after each watch.
+    reports: Reports,
 }
 
 impl Pace {
@@ -40,24 +31,14 @@ impl Pace {
             return Duration::ZERO;
         }
         self.short += 1;
-        match self.short.checked_sub(2) {
-            None => Duration::ZERO,
-            Some(doublings) => FIRST_PAUSE.saturating_mul(1 << doublings.min(16)).min(MOST_PAUSE),
-        }
+        // One is no failure.
+        self.short.checked_sub(2).map_or(Duration::ZERO, pause_bound)
     }
 
     /// Whether the watch's fault is to be reported: a refusal at once, another fault if it lasts; each kind
     /// once, then every five minutes.
-    pub(super) fn is_due(&mut self, kind: FaultKind, is_refusal: bool, now: Instant) -> bool {
-        if !is_refusal && self.short < MANY {
-            return false;
-        }
-        let is_known =
-            self.reported.is_some_and(|(known, at)| known == kind && now.duration_since(at) < REMINDER);
-        if !is_known {
-            self.reported = Some((kind, now));
-        }
-        !is_known
+    pub(super) fn is_due(&mut self, kind: FaultKind, is_refusal: bool, now_ns: u64) -> bool {
+        (is_refusal || self.short >= MANY) && self.reports.admit(now_ns, kind).is_some()
     }
 }
 
@@ -76,15 +57,18 @@ mod tests {
 
     #[test]
     fn a_refusal_is_reported_at_once_and_others_if_they_last() {
-        let (mut pace, start) = (Pace::default(), Instant::now());
-        assert!(pace.is_due(FaultKind::Forbidden, true, start));
-        assert!(!pace.is_due(FaultKind::Forbidden, true, start + Duration::from_secs(299)));
-        assert!(pace.is_due(FaultKind::Forbidden, true, start + REMINDER));
-        assert!(!pace.is_due(FaultKind::Cut, false, start));
+        const S: u64 = 1_000_000_000;
+        let mut pace = Pace::default();
+        assert!(pace.is_due(FaultKind::Forbidden, true, S));
+        assert!(!pace.is_due(FaultKind::Forbidden, true, 300 * S));
+        assert!(pace.is_due(FaultKind::Forbidden, true, 301 * S));
+        assert!(!pace.is_due(FaultKind::Cut, false, 302 * S));
         for _ in 0..MANY {
             pace.note(Duration::ZERO);
         }
-        assert!(pace.is_due(FaultKind::Cut, false, start));
-        assert!(!pace.is_due(FaultKind::Cut, false, start));
+        assert!(pace.is_due(FaultKind::Cut, false, 303 * S));
+        // Nor are two that take turns reported each time.
+        assert!(!pace.is_due(FaultKind::Forbidden, true, 304 * S));
+        assert!(!pace.is_due(FaultKind::Cut, false, 305 * S));
     }
 }

@@ -4,7 +4,7 @@
 use super::{F, MORE, SIMULATED, make, read_duration, read_port, read_word, read_words};
 use crate::language::call::{Call, Outcome};
 use crate::nodes::{Description, Function, Group, examples, may, maybe, need};
-use weir_plan::source_ranges::{self, HOLD_NS};
+use weir_plan::source_ranges::{self, HOLD_NS, MOST_NAME_SERVERS};
 use weir_plan::{DnsRecords, DnsSource, SourceKind};
 
 pub(in crate::nodes) static FUNCTIONS: [Function; 1] = [Function {
@@ -64,7 +64,7 @@ fn find_dns<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let name = read_word(call, "domain", source_ranges::dns_name);
     let records = read_records(call);
     let hold_ns = read_duration(call, "hold", HOLD_NS, USUAL_HOLD_NS);
-    let servers = read_words(call, "server", source_ranges::name_server, SERVER);
+    let servers = read_words(call, "server", source_ranges::name_server, MOST_NAME_SERVERS, SERVER);
     let named = name.zip(records);
     let from = named.map(|(name, records)| SourceKind::Dns(DnsSource { name, records, hold_ns, servers }));
     make(call, from, USUAL)

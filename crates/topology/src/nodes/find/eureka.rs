@@ -5,7 +5,7 @@ use super::{F, MORE, SERVED, SIMULATED, make, read_duration, read_path, read_tls
 use crate::language::call::{Call, Outcome};
 use crate::nodes::{Description, Function, Group, examples, may, need};
 use starlark::values::Value;
-use weir_plan::source_ranges::{self, POLL_NS};
+use weir_plan::source_ranges::{self, MOST_SERVERS, POLL_NS};
 use weir_plan::{EurekaHost, EurekaSource, SourceKind};
 
 pub(in crate::nodes) static FUNCTIONS: [Function; 1] = [Function {
@@ -60,7 +60,7 @@ fn find_eureka<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     if call.is_none("urls") {
         call.unfit_but("urls", "a URL or a list of them", Value::new_none(), URLS);
     }
-    let urls = read_words(call, "urls", source_ranges::eureka_url, URLS);
+    let urls = read_words(call, "urls", source_ranges::eureka_url, MOST_SERVERS, URLS);
     let app = read_word(call, "app", source_ranges::registered_name);
     let secure = call.truth("secure").unwrap_or(false);
     let words = [("ip", Some(EurekaHost::Ip)), ("name", Some(EurekaHost::Name))];

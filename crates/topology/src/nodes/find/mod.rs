@@ -16,7 +16,7 @@ use crate::language::value::TlsClientValue;
 use starlark::values::Value;
 use weir_plan::duration::show_ns;
 use weir_plan::http::InvalidWord;
-use weir_plan::source_ranges::{self, MOST_SERVERS};
+use weir_plan::source_ranges;
 use weir_plan::{Edge, FleetSource, NodeId, SourceKind, Spec, TlsClient};
 
 /// What makes a member.
@@ -30,7 +30,7 @@ static MORE: [Arg; 6] = [
         "shrink",
         "0 to 1, or None",
         "0.5",
-        "a list that lacks more than this share of the members is doubted; `None`: every list is believed",
+        "a list that is shorter than the members by more than this share is doubted; `None`: every list is believed",
     ),
     may(
         "grace",
@@ -102,13 +102,19 @@ fn read_word(call: &mut Call<'_, '_, '_, '_>, name: &str, check: Check) -> Optio
     call.word(name, check)
 }
 
-/// A string or a list of strings, each of which passes a check; none where it is not given. `help` says how they
-/// are written.
-fn read_words(call: &mut Call<'_, '_, '_, '_>, name: &str, check: Check, help: &str) -> Vec<String> {
+/// A string or a list of strings, at most `most`, each of which passes a check; none where it is not given.
+/// `help` says how they are written.
+fn read_words(
+    call: &mut Call<'_, '_, '_, '_>,
+    name: &str,
+    check: Check,
+    most: usize,
+    help: &str,
+) -> Vec<String> {
     let count = call.value_or_none(name).and_then(list).map(|items| items.len());
-    if let Some(count) = count.filter(|count| !(1..=MOST_SERVERS).contains(count)) {
+    if let Some(count) = count.filter(|count| !(1..=most).contains(count)) {
         let what = call.describe(name);
-        call.wrong_but(format!("{what} must have 1 to {MOST_SERVERS} addresses, not {count}"), help);
+        call.wrong_but(format!("{what} must have 1 to {most} addresses, not {count}"), help);
         return Vec::new();
     }
     call.words(name, check)

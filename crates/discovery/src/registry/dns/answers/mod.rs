@@ -6,6 +6,8 @@
 //! - That there is no such name, or that it has no records, lacks every entry. Such denials are subject to
 //!   `hold` as other answers are and, as for names of origins, count only after [`DNS_DENIALS`] in a row:
 //!   entries go when both are so. A name that never had an entry has an empty list at once.
+//! - The entries of a list from before the first answer here are held as if an answer just had them: to begin
+//!   anew, as a reload does, removes nothing.
 //! - A failure is no answer. It removes nothing and begins no time; it interrupts a row of denials.
 //! - The addresses of both families are one list of two parts. If one family fails and the other has
 //!   addresses, that is an answer about the other family only. If the other is denied, it is no answer: the
@@ -83,6 +85,11 @@ impl Answers {
         Answers { hold_ns, parts: Vec::new(), denials: 0 }
     }
 
+    /// Begins with the entries of a list of before, those of each question, as if a look-up just had them.
+    pub(super) fn seed(&mut self, entries: Vec<Vec<Entry>>) {
+        self.parts = entries.into_iter().map(Part::new).collect();
+    }
+
     /// Applies the answers of a look-up, always to the same questions. `draw` is between 0 and 1.
     pub(super) fn apply(&mut self, now_ns: u64, answers: Vec<Answer>, draw: f64) -> Step {
         let ttls = answers.iter().filter_map(|answer| match answer {
@@ -149,6 +156,9 @@ impl Answers {
 #[derive(Debug, Default)]
 struct Part {
     known: BTreeMap<(String, u16), KnownEntry>,
+    /// Whether all are those of a list in which each member has the weight 1. Entries that all have the weight 0
+    /// make such a list, too, so the next answer with entries says which weight they have.
+    is_even: bool,
 }
 
 /// An entry that is listed, by its host and port.
@@ -160,10 +170,22 @@ struct KnownEntry {
 }
 
 impl Part {
+    /// The entries of a list of before.
+    fn new(entries: Vec<Entry>) -> Part {
+        let is_even = entries.iter().all(|entry| entry.weight == 1);
+        let known = |Entry { host, port, weight }| ((host, port), KnownEntry { weight, missing_ns: None });
+        Part { known: entries.into_iter().map(known).collect(), is_even }
+    }
+
     /// Notes which entries an answer has, and which it lacks. Of two entries for one place the last counts.
     fn apply(&mut self, now_ns: u64, entries: Vec<Entry>) {
         for known in self.known.values_mut() {
             known.missing_ns.get_or_insert(now_ns);
+        }
+        if self.is_even && !entries.is_empty() {
+            self.is_even = false;
+            let weight = u16::from(entries.iter().any(|entry| entry.weight > 0));
+            self.known.values_mut().for_each(|known| known.weight = weight);
         }
         for Entry { host, port, weight } in entries {
             self.known.insert((host, port), KnownEntry { weight, missing_ns: None });

@@ -57,6 +57,49 @@ fn an_entry_goes_when_all_answers_of_hold_lacked_it() {
     assert_eq!(after(&mut answers, 166, &[found("a", 5)]), list("a", 5));
 }
 
+/// The entries of a list of before that has these hosts, each with the weight 1.
+fn listed_before(hosts: &str) -> Vec<Entry> {
+    let entry = |host: &str| Entry { host: host.to_owned(), port: 80, weight: 1 };
+    hosts.split_whitespace().map(entry).collect()
+}
+
+#[test]
+fn the_entries_of_a_list_of_before_are_held_from_the_first_answer_that_lacks_them() {
+    let mut answers = Answers::new(30 * S);
+    answers.seed(vec![listed_before("a b c d")]);
+    assert_eq!(after(&mut answers, 100, &[failed()]), list("no server answers: a b c d", 0));
+    assert_eq!(after(&mut answers, 110, &[found("a b", 60)]), list("a b c d", 30));
+    assert_eq!(after(&mut answers, 139, &[found("a b", 5)]), list("a b c d", 1));
+    assert_eq!(after(&mut answers, 140, &[found("a b", 60)]), list("a b", 60));
+    // Of each family, and denials as ever.
+    let mut answers = Answers::new(0);
+    answers.seed(vec![listed_before("10.0.0.1"), listed_before("fd00::1")]);
+    assert_eq!(after(&mut answers, 0, &[found("10.0.0.2", 5), failed()]), list("10.0.0.2 fd00::1", 5));
+    let mut answers = Answers::new(0);
+    answers.seed(vec![listed_before("a")]);
+    let kept = [0, 1, 3].map(|now_s| after(&mut answers, now_s, &[Answer::Denied]).0);
+    assert_eq!(kept, ["a", "a", ""]);
+}
+
+#[test]
+fn entries_of_a_list_of_before_have_the_weights_that_an_answer_gives_to_equal_ones() {
+    for (weight, wanted) in [(0, 0), (1, 1), (7, 1)] {
+        let mut answers = Answers::new(30 * S);
+        answers.seed(vec![listed_before("a b")]);
+        assert_eq!(after(&mut answers, 0, &[Answer::Denied]), list("a b", 1));
+        let entry = Entry { host: "a".to_owned(), port: 80, weight };
+        answers.apply(S, vec![Answer::new(vec![entry], S)], 0.0);
+        let weights: Vec<u16> = answers.entries().iter().map(|entry| entry.weight).collect();
+        assert_eq!(weights, [weight, wanted]);
+    }
+    let mut answers = Answers::new(30 * S);
+    let unequal = listed_before("a b").into_iter().zip([3, 1]);
+    answers.seed(vec![unequal.map(|(entry, weight)| Entry { weight, ..entry }).collect()]);
+    answers.apply(S, vec![found("c", 5)], 0.0);
+    let weights: Vec<u16> = answers.entries().iter().map(|entry| entry.weight).collect();
+    assert_eq!(weights, [3, 1, 0]);
+}
+
 #[test]
 fn failures_are_no_answers() {
     let mut answers = Answers::new(10 * S);

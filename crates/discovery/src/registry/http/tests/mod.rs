@@ -4,7 +4,9 @@ mod lines;
 mod proof;
 mod tls;
 
-use super::{Answer, Client, Credentials, Endpoint, Trust, trust};
+use super::{
+    Answer, Client, Credentials, Endpoint, FileReader, GivenTrust, LIST_TIME, Trust, body_time, trust,
+};
 use crate::fault::{Defect, FaultKind};
 use crate::registry::fake::{BOUND, Fake, Reply};
 use std::sync::Arc;
@@ -29,7 +31,7 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 }
 
 fn client(url: &str, trust: Trust, credentials: Option<Credentials>) -> Client {
-    Client::new(Endpoint::parse(url).expect("an address"), trust, credentials)
+    Client::new(Endpoint::parse(url).expect("an address"), trust, credentials, FileReader::default())
 }
 
 /// A client that proves nothing.
@@ -152,10 +154,33 @@ fn an_answer_that_does_not_end_in_time_is_late_and_the_next_one_is_read() {
             let mut client = plain(&fake);
             let defect = client.get("/slow", SHORT).await.expect_err("it takes too long");
             assert_eq!(defect.kind, FaultKind::Late, "{defect}");
-            assert!(defect.to_string().contains("/slow was not answered within"), "{defect}");
+            let text = defect.to_string();
+            let has = |words: &str| text.contains(words);
+            assert!(has("/slow was not answered within") || has("/slow did not end in time"), "{text}");
             let answer = client.get("/quick", BOUND).await.expect("an answer");
             assert_eq!(answer.json(), Ok("[]"));
         });
+    }
+}
+
+#[test]
+fn a_body_has_what_is_left_or_the_time_of_a_list_after_a_question_that_waits() {
+    let s = Duration::from_secs;
+    assert_eq!(body_time(SHORT, Duration::from_millis(50)), Duration::from_millis(150));
+    assert_eq!(body_time(LIST_TIME, s(10)), s(20));
+    assert_eq!(body_time(LIST_TIME, s(31)), Duration::ZERO);
+    assert_eq!((body_time(s(320), s(1)), body_time(s(320), s(319))), (LIST_TIME, LIST_TIME));
+}
+
+#[test]
+fn secrets_are_not_in_debug_output() {
+    let given =
+        GivenTrust { certificate: Some((b"hush".to_vec(), b"hush".to_vec())), ..GivenTrust::default() };
+    let token = Credentials::Token("hush".to_owned());
+    let client = client("http://a", Trust::Given(given.clone()), Some(token.clone()));
+    for text in [format!("{given:?}"), format!("{token:?}"), format!("{client:?}")] {
+        // Bytes would be there as numbers.
+        assert!(!text.contains("hush") && !text.contains("104"), "{text}");
     }
 }
 

@@ -1,16 +1,15 @@
 //! Kubeconfigs: the server, the authorities and the proof of the current context.
 //!
 //! What weir cannot do is refused with a sentence (commands that make tokens, a certificate that is not
-//! verified), never ignored: it would ask as another than the file says. Messages hold no values of the file,
-//! which may be secrets.
+//! verified), never ignored: it would ask as another than the file says. Messages hold names and paths of the
+//! file, never tokens, passwords or keys.
 
 use super::super::http::{Credentials, Endpoint, GivenTrust, Trust};
+use super::super::small_file::read_small_file;
 use super::access::{Access, namespace_or_default};
 use crate::fault::{Defect, FaultKind};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 use weir_net::transport::tls::{CertificateFiles, ClientFiles};
 use weir_plan::http::short;
@@ -96,7 +95,7 @@ enum Pem {
 /// # Errors
 /// It is missing, too large, or does not say how the server of its current context is asked.
 pub(super) fn read(path: &Path) -> Result<Access, Defect> {
-    let bytes = read_file(path).map_err(|why| {
+    let bytes = read_small_file(path, MOST_BYTES).map_err(|why| {
         let problem = format!("the kubeconfig {} cannot be used: {why}", path.display());
         let remedy = "write `kubeconfig=` with the path of one that weir may read, or run weir in a pod";
         Defect::new(FaultKind::Settings, problem, remedy)
@@ -258,7 +257,7 @@ impl Reader<'_> {
     fn bytes(&self, pem: Pem) -> Result<Vec<u8>, Defect> {
         match pem {
             Pem::Data(bytes) => Ok(bytes),
-            Pem::File(path) => read_file(Path::new(&path)).map_err(|why| {
+            Pem::File(path) => read_small_file(Path::new(&path), MOST_BYTES).map_err(|why| {
                 self.wrong(&format!("names the file {path}, which cannot be used: {why}"), "see to that file")
             }),
         }
@@ -274,22 +273,6 @@ impl Reader<'_> {
 /// A value that is there and not empty.
 fn given(value: &Option<String>) -> Option<&str> {
     value.as_deref().filter(|value| !value.is_empty())
-}
-
-/// A regular file's bytes, or why there are none.
-fn read_file(path: &Path) -> Result<Vec<u8>, String> {
-    // Opening something else, such as a FIFO, might wait for ever.
-    let is_file = std::fs::metadata(path).map_err(|e| e.to_string())?.is_file();
-    if !is_file {
-        return Err("it is no regular file".to_owned());
-    }
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|e| e.to_string())?;
-    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
-    match bytes.len() as u64 > MOST_BYTES {
-        true => Err(format!("it has more than {} MiB", MOST_BYTES >> 20)),
-        false => Ok(bytes),
-    }
 }
 
 #[cfg(test)]

@@ -103,11 +103,12 @@ fn missing_entries_and_other_texts_are_sentences() {
         ("user: me", "user: you", "no user \"you\""),
         ("cluster: here", "namespace: here", "is no kubeconfig in YAML"),
         ("server: https", "server: ftp", "no address of a registry"),
+        ("server: https://", "server: https://me:secret@", "no address of a registry"),
         ("    server: https://api.example.com:6443/\n", "    unread: 1\n", "without a server"),
     ];
     for (from, to, expected) in cases {
         let word = refusal(&whole.replacen(from, to, 1));
-        assert!(word.contains(expected), "{word}");
+        assert!(word.contains(expected) && !word.contains("secret"), "{word}");
     }
     for text in ["contexts: 1", "a: [", "token: \"secret", "- secret", "\u{0}"] {
         let word = refusal(text);
