@@ -95,8 +95,8 @@ mod tests {
             let (run, runs) = channel();
             let first = run.clone();
             let hanging = move || {
-                drop(first.send("first"));
-                drop(hang.recv_timeout(BOUND));
+                let _ = first.send("first");
+                let _ = hang.recv_timeout(BOUND);
                 Ok(())
             };
             let short = Duration::from_millis(20);
@@ -105,7 +105,7 @@ mod tests {
             assert!(defect.to_string().starts_with("the files of a test (/a/b) were not read within "));
             // Another one waits for its turn, and is not run at all.
             let second = move || {
-                drop(run.send("second"));
+                let _ = run.send("second");
                 Ok(())
             };
             let defect = files.clone().read("of a test", short, second).await.expect_err("no turn");

@@ -33,13 +33,13 @@ pub(super) struct HandedMember {
 #[serde(untagged)]
 enum HandedSource {
     Path(String),
-    Kind(SourceKind),
+    Kind(Box<SourceKind>),
 }
 
 fn read_source<'de, D: Deserializer<'de>>(text: D) -> Result<SourceKind, D::Error> {
     Ok(match HandedSource::deserialize(text)? {
         HandedSource::Path(path) => SourceKind::File(path),
-        HandedSource::Kind(kind) => kind,
+        HandedSource::Kind(kind) => *kind,
     })
 }
 

@@ -177,7 +177,8 @@ fn what_is_no_registry_is_a_fault() {
         Reply::Other(200, fields, "<html></html>".to_owned())
     };
     let redirect = || Reply::Other(302, vec!["Location: /eureka/apps".to_owned()], String::new());
-    let cases: [(fn() -> Reply, &str); 6] = [
+    type Answer = fn() -> Reply;
+    let cases: [(Answer, &str); 6] = [
         (html, "answers with text/html, not with JSON"),
         (redirect, "redirects to /eureka/apps, which weir does not follow"),
         (|| Reply::Json("[".repeat(10_000)), "is no registry of Eureka: invalid type: sequence"),
