@@ -59,6 +59,7 @@ impl Post {
     }
 
     /// From when on [`Post::list`] does not wait. A source whose changes come one by one takes all that come until then.
+    #[cfg_attr(not(feature = "kubernetes"), allow(dead_code))]
     pub(crate) fn ready_at(&self) -> Instant {
         self.ready_at
     }

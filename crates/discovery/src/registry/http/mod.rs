@@ -1,5 +1,7 @@
 //! HTTP/1.1 to a registry: one connection that is kept, whole answers under limits of bytes and time, and answers that go
 //! on line by line. A redirection is no answer: it would lead elsewhere than the file says.
+// Only Kubernetes watches, and has tokens and authorities out of a file of its own.
+#![cfg_attr(not(feature = "kubernetes"), allow(dead_code))]
 
 mod connection;
 mod dial;
