@@ -81,7 +81,7 @@ impl Snapshot {
 pub struct Departure {
     /// Its address.
     pub addr: String,
-    /// What told it from another at that address.
+    /// What distinguished it from another at that address.
     pub id: Option<String>,
 }
 

@@ -66,7 +66,7 @@ mod tests {
     /// What was given, and when.
     type Log = Rc<RefCell<Vec<(Duration, String)>>>;
 
-    /// What is given while this source is asked for so long, in a time that passes only by waiting.
+    /// What is given while this source is asked for that time, which passes only by waiting.
     fn log<F: Future<Output = ()> + 'static>(
         length: Duration,
         begin: impl Fn(FollowedSource, Post) -> F,

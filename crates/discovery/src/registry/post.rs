@@ -97,7 +97,7 @@ impl Post {
     }
 }
 
-/// The longest pause after a failure that came after so many others in a row: 0.1, 0.2, 0.4 ... 30 s.
+/// The longest pause after a failure that follows this number of others in a row: 0.1, 0.2, 0.4 ... 30 s.
 pub(super) fn pause_bound(failures: u32) -> Duration {
     FIRST_PAUSE.saturating_mul(1 << failures.min(16)).min(MOST_PAUSE)
 }

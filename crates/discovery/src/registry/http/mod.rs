@@ -113,7 +113,7 @@ impl Client {
     }
 
     /// Asks for a path (with its query) below the endpoint's, and reads the answer within this time. One above
-    /// [`LIST_TIME`] is that of a question that waits: the answer's head may take so long, and its body
+    /// [`LIST_TIME`] is that of a question that waits: the answer's head may take that time, and its body
     /// `LIST_TIME` from then on.
     ///
     /// # Errors

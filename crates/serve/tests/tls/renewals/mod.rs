@@ -142,7 +142,7 @@ fn authorities_of_clients_follow_their_file() {
     assert_eq!(answered(), [true, false]);
     rename(&file, &bundle(&[&first, &second]));
     until(|| answered() == [true, true]);
-    // A session stands for a certificate that was verified by the former file.
+    // A session belongs to a certificate that was verified by the former file.
     rename(&file, &bundle(&[&second]));
     until(|| answered() == [false, true]);
 }
