@@ -25,5 +25,6 @@ pub use list::{
     Departure, Finding, MOST_BYTES, MOST_ENTRIES, MOST_FINDINGS, MOST_MEMBERS, Member, Snapshot, State,
 };
 pub use place::Place;
+pub use registry::check_named_files;
 pub use run::{Discovery, News, Update, run};
 pub use source::FollowedSource;

@@ -1,5 +1,5 @@
 //! `weir check FILE`: its errors on standard error (2), or what it offers to each pool on standard output (0). Starts
-//! nothing. With `--serve` also whether it can be served, and what would be left out.
+//! nothing and asks no source. With `--serve` also whether it can be served, and what would be left out.
 
 use super::serve;
 use crate::args::File;
@@ -7,10 +7,11 @@ use crate::failure::Failure;
 use crate::input::Printed;
 use crate::{input, interrupt, output};
 use clap::Args;
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::io::Write;
-use weir_plan::Plan;
-use weir_plan::{Spec, listeners};
+use weir_discovery::check_named_files;
+use weir_plan::{Diagnostic, Plan, Point, Severity, SourceKind, Spec, listeners};
 
 /// `weir check`.
 #[derive(Args, Debug)]
@@ -34,12 +35,14 @@ pub(crate) fn run(args: &Check) -> Result<(), Failure> {
     let plan = input::load_and(&args.file, Printed::Told)?;
     if args.serve {
         let (point, _) = serve::check(&plan, false, &mut |hint| input::tell(&args.file, &hint))?;
-        let dated = weir_serve::check_certificates(point).map_err(|wrong| Failure::Usage(lines(&wrong)))?;
+        let dated = require_files(&plan, point)?;
         if !args.file.verbosity.quiet {
             warn(&dated);
         }
     } else if !args.file.verbosity.quiet {
         tell_certificates(&plan);
+        let unusable = find_unusable(&plan, Severity::Warning);
+        unusable.iter().for_each(|one| input::tell(&args.file, &one.to_string()));
     }
     let can = if args.serve { listens(&plan) } else { String::new() };
     output::to_stdout(|out| {
@@ -61,6 +64,44 @@ fn listens(plan: &Plan) -> String {
     }
     out.push('\n');
     out
+}
+
+/// Returns a sentence for each certificate that has expired or is not valid yet.
+///
+/// # Errors
+/// Each file that cannot be served with, or with which a source cannot be asked.
+fn require_files(plan: &Plan, point: &Point) -> Result<Vec<String>, Failure> {
+    let (dated, mut wrong) = match weir_serve::check_certificates(point) {
+        Ok(dated) => (dated, Vec::new()),
+        Err(wrong) => (Vec::new(), vec![format!("error: {}", lines(&wrong))]),
+    };
+    wrong.extend(find_unusable(plan, Severity::Error).iter().map(ToString::to_string));
+    if wrong.is_empty() { Ok(dated) } else { Err(Failure::Worded(wrong.join("\n\n"))) }
+}
+
+/// What is wrong with the files that each `find.*` names, at its call. Equal calls at one place count once.
+fn find_unusable(plan: &Plan, severity: Severity) -> Vec<Diagnostic> {
+    let (mut found, mut known) = (Vec::new(), BTreeSet::new());
+    for (span, kind) in plan.points.iter().flat_map(sources) {
+        if known.insert((span, kind)) {
+            found.extend(check_named_files(kind).into_iter().map(|defect| {
+                let finding = Diagnostic { severity, ..Diagnostic::error(defect.problem) };
+                finding.help(defect.remedy).at_span(span)
+            }));
+        }
+    }
+    found
+}
+
+/// What lists the members of fleets, with the locations of their calls.
+fn sources(point: &Point) -> Vec<(&str, &SourceKind)> {
+    let written = point.written();
+    let fleets = written.nodes.iter().filter_map(|node| match written.specs.get(node.spec as usize) {
+        Some(Spec::Fleet(fleet)) => Some((node.site, fleet.source.as_ref()?)),
+        _ => None,
+    });
+    let span = |site: u32| written.sites.get(site as usize).map_or("", |site| site.span.as_str());
+    fleets.map(|(site, source)| (span(site), &source.from)).collect()
 }
 
 /// Warns of certificates that cannot be served with here: a file may be simulated on a machine that has none.

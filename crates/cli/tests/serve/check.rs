@@ -1,5 +1,6 @@
 //! `weir check --serve`, and what `weir serve` refuses before it binds anything.
 
+use crate::shared::certificates::Authority;
 use crate::shared::common::{Scratch, run, run_with_input};
 
 const EDGE: &str = "app = queue(delay(5*ms, server(\"app\")))\nlisten(\"127.0.0.1:1\", app, name=\"public\")\n\
@@ -135,4 +136,89 @@ fn listeners_that_compete_for_a_port_are_refused_with_both_places() {
         run_with_input(&["check", "--serve", "-"], &two("127.0.0.1:8080", "127.0.0.2:8080")).code,
         Some(0)
     );
+}
+
+/// A fleet of this source, made in the third line.
+fn with_source(call: &str) -> String {
+    format!(
+        "x = 1\napp = lambda: server(\"app\")\napps = {call}\n\
+         listen(\"127.0.0.1:1\", lb.random(apps), name = \"web\")\n"
+    )
+}
+
+/// A consul that is asked by TLS, with these arguments.
+fn consul(args: &str) -> String {
+    format!("find.consul(\"https://127.0.0.1:1\", \"shop\", app, {args})")
+}
+
+/// A kubeconfig whose user has these fields.
+fn kubeconfig(user: &str) -> String {
+    format!(
+        "current-context: a\ncontexts: [{{name: a, context: {{cluster: a, user: a}}}}]\n\
+         clusters: [{{name: a, cluster: {{server: \"http://127.0.0.1:1\"}}}}]\nusers: [{{name: a, user: {{{user}}}}}]\n"
+    )
+}
+
+#[test]
+fn a_file_of_a_source_that_cannot_be_used_is_said_at_the_call_that_names_it() {
+    let scratch = Scratch::new("source-files");
+    scratch.file("blank", " \n");
+    scratch.file("lines", "hush\nhush\n");
+    scratch.file("text.pem", "no certificate\n");
+    scratch.file("odd.yaml", "contexts: [{context: {}}]\n");
+    scratch.file("kube.yaml", kubeconfig("tokenFile: gone.token"));
+    let kubernetes = |path: &str| format!("find.kubernetes(\"shop\", app, kubeconfig = \"{path}\")");
+    let eureka = "find.eureka(\"http://127.0.0.1:1\", \"SHOP\", app, auth = \"blank\")".to_owned();
+    for (call, file, says, remedy) in [
+        (consul("token = \"gone\""), "gone", "there is no such file", "write the token"),
+        (consul("token = \"lines\""), "lines", "has more than one line", "write the token"),
+        (eureka, "blank", "it is empty", "`user:password`"),
+        (consul("tls = tls.client(ca = \"gone.pem\")"), "gone.pem", "there is no such file", "mend"),
+        (consul("tls = tls.client(ca = \"text.pem\")"), "text.pem", "has no certificate", "mend"),
+        (kubernetes("gone.yaml"), "gone.yaml", "there is no such file", "write `kubeconfig=`"),
+        (kubernetes("odd.yaml"), "odd.yaml", "is no kubeconfig in YAML", "correct it there"),
+        (kubernetes("kube.yaml"), "gone.token", "there is no such file", "write the token"),
+    ] {
+        let path = scratch.file("edge.star", with_source(&call));
+        let warned = run(&["check", &path]);
+        warned.succeeds();
+        for word in ["warning: the ", file, says, "edge.star:3:", "= help: ", remedy] {
+            assert!(warned.err.contains(word), "`{word}` is not in: {}", warned.err);
+        }
+        assert!(!warned.err.contains("hush"), "{}", warned.err);
+        assert_eq!(run(&["check", "--quiet", &path]).err, "");
+        // As of a certificate.
+        let refused = run(&["check", "--serve", &path]);
+        refused.fails(2, says);
+        assert!(
+            refused.err.contains("error: the ") && refused.err.contains("edge.star:3:"),
+            "{}",
+            refused.err
+        );
+    }
+}
+
+#[test]
+fn each_file_of_a_source_is_looked_at_and_none_that_the_topology_does_not_name() {
+    let scratch = Scratch::new("source-files-all");
+    let authority = Authority::new("sources");
+    scratch.file("token", "secret\n");
+    scratch.file("kube.yaml", kubeconfig("tokenFile: token"));
+    let check = |call: &str| run(&["check", "--serve", &scratch.file("edge.star", with_source(call))]);
+    let both = check(&consul("token = \"gone\", tls = tls.client(ca = \"gone.pem\")"));
+    both.fails(2, "gone.pem");
+    assert_eq!(both.err.matches("error: the ").count(), 2, "{}", both.err);
+    let pair = authority.files(&["a.test"]);
+    let own = format!("ca = \"{}\", cert = \"{}\", key = \"{}\"", authority.file, pair.cert, pair.key);
+    let usable = consul(&format!("token = \"token\", tls = tls.client({own})"));
+    for call in [
+        usable.as_str(),
+        "find.kubernetes(\"shop\", app, kubeconfig = \"kube.yaml\")",
+        // What a pod has, or a home folder, is not looked at; nor is a list.
+        "find.kubernetes(\"shop\", app)",
+        "find.file(\"gone.json\", app)",
+        "find.dns(\"app.internal\", app, port = 80)",
+    ] {
+        check(call).succeeds();
+    }
 }

@@ -11,6 +11,7 @@ mod eureka;
 mod http;
 #[cfg(feature = "kubernetes")]
 mod kubernetes;
+mod named_files;
 mod post;
 mod small_file;
 
@@ -21,6 +22,7 @@ mod fake_tls;
 
 use crate::source::FollowedSource;
 use again::ask_again;
+pub use named_files::check_named_files;
 use post::Post;
 pub(crate) use post::Posted;
 use std::io;

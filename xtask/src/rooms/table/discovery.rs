@@ -25,7 +25,7 @@ pub(super) const DISCOVERY: Layout = Layout {
         room(
             "lib",
             "the public face: lists, faults and the threads",
-            &["fault", "files", "list", "place", "run", "source"],
+            &["fault", "files", "list", "place", "registry", "run", "source"],
         ),
     ],
 };

@@ -20,7 +20,8 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
-use weir_net::transport::tls::{TlsError, client_config, client_config_of};
+use weir_net::transport::tls::{CannotUse, TlsError, client_config, client_config_of};
+use weir_plan::diagnostic::plainly;
 
 /// How long a connection may take, its files and TLS included.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
@@ -169,7 +170,18 @@ fn make_config(trust: &Trust) -> Result<ClientConfig, Defect> {
             client_config_of(given.authorities.as_deref(), certificate)
         }
     };
-    config.map_err(|e| Defect::new(FaultKind::Settings, e.to_string(), "mend that file"))
+    config.map_err(|e| unusable(&e))
+}
+
+/// Reads the files that a connection would need, and connects to nothing. Returns what is wrong with each that
+/// cannot be used. The system's authorities are read only beside what a kubeconfig holds itself.
+pub(in crate::registry) fn check_files(trust: &Trust, credentials: Option<&Credentials>) -> Vec<Defect> {
+    let proof = credentials.and_then(|credentials| make_proof(credentials).err());
+    let of_tls: Vec<Defect> = match trust {
+        Trust::Files(files) => files.find_unusable().iter().map(unusable).collect(),
+        Trust::Given(_) => make_config(trust).err().into_iter().collect(),
+    };
+    proof.into_iter().chain(of_tls).collect()
 }
 
 /// Makes the field with the credentials.
@@ -198,7 +210,7 @@ fn read_secret(path: &Path) -> Result<String, Defect> {
         let problem = format!("the file {} cannot be used: {why}", path.display());
         Defect::new(FaultKind::Settings, problem, "write the token, or `user:password`, into it")
     };
-    let bytes = read_small_file(path, MOST_SECRET).map_err(|e| wrong(&e))?;
+    let bytes = read_small_file(path, MOST_SECRET).map_err(|e| wrong(&plainly(&e)))?;
     let text = String::from_utf8(bytes).map_err(|_| wrong(&"it is not UTF-8"))?;
     match text.trim() {
         "" => Err(wrong(&"it is empty")),
@@ -207,6 +219,11 @@ fn read_secret(path: &Path) -> Result<String, Defect> {
         }
         text => Ok(text.to_owned()),
     }
+}
+
+/// A file of TLS that cannot be used.
+fn unusable(why: &CannotUse) -> Defect {
+    Defect::new(FaultKind::Settings, why.to_string(), "mend that file")
 }
 
 /// A server with which there is no TLS, and what to do about it if that is a matter of certificates.

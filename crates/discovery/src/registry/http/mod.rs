@@ -12,6 +12,7 @@ mod trust;
 #[cfg(test)]
 mod tests;
 
+pub(super) use connection::check_files;
 pub(super) use endpoint::Endpoint;
 pub(super) use lines::Lines;
 pub(super) use trust::trust;

@@ -3,7 +3,7 @@
 //! All of it is found anew for each list: a token, a certificate or a kubeconfig may have been replaced
 //! meanwhile.
 
-use super::super::http::{Credentials, Endpoint, Trust};
+use super::super::http::{Credentials, Endpoint, Trust, check_files};
 use super::super::small_file::{FileReader, read_small_file};
 use super::kubeconfig;
 use crate::fault::{Defect, FaultKind};
@@ -71,6 +71,14 @@ fn find_by(
         Defect::new(FaultKind::Settings, problem, "write `kubeconfig=` with its path")
     })?;
     kubeconfig::read(&Path::new(&home).join(".kube").join("config"))
+}
+
+/// Reads a kubeconfig and the files that it names. Returns what is wrong with each that cannot be used.
+pub(in crate::registry) fn check_kubeconfig(path: &Path) -> Vec<Defect> {
+    match kubeconfig::read(path) {
+        Ok(access) => check_files(&access.trust, access.credentials.as_ref()),
+        Err(defect) => vec![defect],
+    }
 }
 
 /// The access that a pod has by its service account.

@@ -16,6 +16,8 @@ mod slices;
 #[cfg(test)]
 mod tests;
 
+pub(super) use access::check_kubeconfig;
+
 use super::Post;
 use super::http::Lines;
 use super::post::MOST_PAUSE;

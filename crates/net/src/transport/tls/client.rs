@@ -29,6 +29,15 @@ pub struct ClientFiles {
     pub certificate: Option<CertificateFiles>,
 }
 
+impl ClientFiles {
+    /// Reads each of the files. Returns why it is unusable, for each that is. The system's authorities are not read.
+    pub fn find_unusable(&self) -> Vec<CannotUse> {
+        let bundle = self.ca.as_deref().and_then(|path| authorities(path).err());
+        let certificate = self.certificate.as_ref().and_then(|files| certified(files).err());
+        bundle.into_iter().chain(certificate).collect()
+    }
+}
+
 /// The client's side of TLS with these files, shared by all servers and loops with the same files.
 #[derive(Debug)]
 pub struct Client {

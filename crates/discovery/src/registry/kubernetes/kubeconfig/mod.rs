@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::path::Path;
 use weir_net::transport::tls::{CertificateFiles, ClientFiles};
+use weir_plan::diagnostic::plainly;
 use weir_plan::http::short;
 
 /// The most bytes of a kubeconfig, and of each file that it names.
@@ -96,7 +97,7 @@ enum Pem {
 /// It is missing, too large, or does not say how the server of its current context is asked.
 pub(super) fn read(path: &Path) -> Result<Access, Defect> {
     let bytes = read_small_file(path, MOST_BYTES).map_err(|why| {
-        let problem = format!("the kubeconfig {} cannot be used: {why}", path.display());
+        let problem = format!("the kubeconfig {} cannot be used: {}", path.display(), plainly(&why));
         let remedy = "write `kubeconfig=` with the path of one that weir may read, or run weir in a pod";
         Defect::new(FaultKind::Settings, problem, remedy)
     })?;
@@ -258,7 +259,10 @@ impl Reader<'_> {
         match pem {
             Pem::Data(bytes) => Ok(bytes),
             Pem::File(path) => read_small_file(Path::new(&path), MOST_BYTES).map_err(|why| {
-                self.wrong(&format!("names the file {path}, which cannot be used: {why}"), "see to that file")
+                self.wrong(
+                    &format!("names the file {path}, which cannot be used: {}", plainly(&why)),
+                    "see to that file",
+                )
             }),
         }
     }
