@@ -19,7 +19,7 @@ use crate::transport::listener::{Entry, Listener};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use weir_plan::{Spec, label, listeners};
+use weir_plan::{Edge, Point, Spec, label, listeners};
 use weir_policy::eligibility::{Admin, Reason};
 use weir_policy::{SubsetTable, TargetId};
 
@@ -102,6 +102,8 @@ pub(super) struct TargetHealth {
     pub name: String,
     pub weight: f64,
     pub file_weight: f64,
+    /// Whether its weight is 0 because the source that lists it drains it.
+    pub is_drained: bool,
     pub ramp: f64,
     pub may_be_picked: bool,
     pub admin: Admin,
@@ -282,13 +284,15 @@ fn of_target(
 ) -> Option<TargetHealth> {
     monitor.look(lb.id, |health, names, weights, pasts| {
         let name = String::from(&**names.get(index.index())?);
+        let weight = health.whole_weight(index);
         Some(TargetHealth {
             by_hand: by_hand.get(&name).copied().unwrap_or_default(),
             index,
             node,
             name,
-            weight: health.whole_weight(index),
+            weight,
             file_weight: weights.get(index.index()).copied()?,
+            is_drained: weight <= 0.0 && is_drained(&plan.point, node),
             ramp: health.ramp(index),
             may_be_picked: health.view(index).may_be_picked,
             admin: health.admin(index),
@@ -299,6 +303,18 @@ fn of_target(
             past: pasts.get(index.index()).cloned().unwrap_or_default(),
         })
     })?
+}
+
+/// Whether the source that lists a target says that it drains. Weight 0 in a list does so, too.
+fn is_drained(point: &Point, target: NodeId) -> bool {
+    let mut id = target;
+    // A weight before a member is none of its nodes.
+    while let (Some(Spec::Weight { .. }), Some(Edge::Node(next))) =
+        (point.spec(id), point.node(id).map(|node| node.to))
+    {
+        id = next;
+    }
+    point.fleets.as_deref().and_then(|fleets| fleets.listed(id)).is_some_and(|member| member.drain)
 }
 
 /// The capacity of a queue.

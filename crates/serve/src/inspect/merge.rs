@@ -306,7 +306,9 @@ fn judge(
         states.push(state);
         why.push(sentence);
     };
-    if known.weight <= 0.0 {
+    if known.is_drained {
+        also(State::Drain, words::DRAINED.to_owned());
+    } else if known.weight <= 0.0 {
         also(State::NoWeight, "its weight is 0".to_owned());
     }
     let over = of_loops.iter().filter(|(_, said)| said.passed_over).count();
@@ -350,6 +352,7 @@ mod tests {
             name: "a".to_owned(),
             weight: 1.0,
             file_weight: 1.0,
+            is_drained: false,
             ramp: 1.0,
             may_be_picked: true,
             admin: Admin::Up,
@@ -403,6 +406,8 @@ mod tests {
         let (state, why) = word(&forced, false, false);
         assert!(state == "up" && why.contains("kept up by hand"), "{state}: {why}");
         assert_eq!(word(&TargetHealth { weight: 0.0, ..well() }, false, false).0, "weight 0");
+        let drained = TargetHealth { weight: 0.0, is_drained: true, ..well() };
+        assert_eq!(word(&drained, false, false), ("draining", words::DRAINED.to_owned()));
     }
 
     #[test]

@@ -320,7 +320,7 @@ pub enum State {
     PassedOver,
     /// It has as many requests as it may have.
     Full,
-    /// It is drained by hand.
+    /// It is drained by hand, or by the source that lists it.
     Drain,
     /// It has come back, and its share is still reduced.
     SlowStart,

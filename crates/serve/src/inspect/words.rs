@@ -4,6 +4,10 @@ use super::gather::TargetHealth;
 use super::view::{PoolView, State};
 use weir_policy::eligibility::Reason;
 
+/// The sentence for a member that the source of its fleet drains.
+pub(super) const DRAINED: &str =
+    "drained by the source of its fleet: no new requests, those in flight finish";
+
 /// The sentence for a reason.
 pub(super) fn why(reason: Reason) -> &'static str {
     match reason {

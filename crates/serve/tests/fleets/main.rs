@@ -20,7 +20,7 @@ mod subsets;
 use list::{Members, api};
 use load::{two_loops, under_load};
 use support::{Mode, Origin, serve_whole, until};
-use weir_serve::Readiness;
+use weir_serve::{Readiness, State};
 
 #[test]
 fn members_come_and_go_while_requests_run_and_nothing_is_reloaded() {
@@ -74,13 +74,23 @@ fn a_draining_member_gets_no_new_request_and_ends_what_it_has() {
     file.write(&format!("[{{\"addr\": \"{}\", \"state\": \"drain\"}}, \"{}\"]", a.addr, b.addr));
     until("its loop sends it nothing", || list::weights(&x, &a) == [0.0]);
     assert_eq!(x.remote().view(false).fleets[0].draining, 1);
+    let addr = a.addr.to_string();
+    let known = || {
+        let pool = x.remote().view(false).pools.into_iter().next()?;
+        pool.targets.into_iter().find(|target| target.name == addr)
+    };
+    until("it is said to drain", || known().is_some_and(|target| target.state == State::Drain));
+    let why = known().expect("it is a target").why.join("; ");
+    assert!(why.starts_with("drained by the source of its fleet"), "{why}");
     assert_eq!(x.share("b", 20), 20);
     a.answer(Mode::Status(200));
     assert!(held.into_iter().all(|one| one.wait().status == 200), "what it had ends well");
     file.write(&format!("[{{\"addr\": \"{}\", \"weight\": 3}}, \"{}\"]", a.addr, b.addr));
     until("it is back, with three shares of four", || x.share("a", 8) == 6);
+    until("it is up", || known().is_some_and(|target| target.state == State::Up));
     file.write(&format!("[{{\"addr\": \"{}\", \"weight\": 0}}, \"{}\"]", a.addr, b.addr));
     until("weight 0 drains as well", || x.share("b", 20) == 20);
+    until("it is said to drain", || known().is_some_and(|target| target.state == State::Drain));
     assert_eq!(x.remote().view(false).fleets[0].members, 2);
 }
 
