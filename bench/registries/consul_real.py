@@ -23,7 +23,7 @@ class ConsulAgent(Consul):
     @staticmethod
     def missing(args):
         if not args.consul:
-            return "no --consul PATH (bench/registries/build-consul builds it)"
+            return "it is not built: bench/registries/build-consul, or --consul PATH"
         return None if os.access(args.consul, os.X_OK) else f"{args.consul} is no program"
 
     def start(self):

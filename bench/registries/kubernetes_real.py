@@ -39,7 +39,7 @@ class ApiServer(Registry):
     @staticmethod
     def missing(args):
         if not args.kube_apiserver:
-            return "no --kube-apiserver PATH (bench/registries/build-kube-apiserver builds it)"
+            return "it is not built: bench/registries/build-kube-apiserver, or --kube-apiserver PATH"
         if not os.access(args.kube_apiserver, os.X_OK):
             return f"{args.kube_apiserver} is no program"
         for word, remedy in (("etcd", "etcd-server"), ("openssl", "openssl"), ("ip", "iproute2")):

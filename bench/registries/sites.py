@@ -22,6 +22,10 @@ QUIET_S = 2
 PORTS = range(20000, 32000)
 
 
+class Absent(Exception):
+    """A registry does not begin, which weir has no part in."""
+
+
 class Site:
     """The members, a registry, weir and its clients."""
 
@@ -41,7 +45,10 @@ class Site:
     def start(self):
         count = len(self.members) + len(self.others)
         self.origins = self.start_child("origins.py", self.member_port, count, self.registry.network)
-        self.registry.start()
+        try:
+            self.registry.start()
+        except (SystemExit, OSError, subprocess.SubprocessError) as e:
+            raise Absent(str(e)) from e
         self.registry.set(self.members)
         self.write()
         self.weir = self.start_weir()

@@ -15,6 +15,8 @@ from registry import Program, Registry, ask, demand
 PROJECT = pathlib.Path(__file__).resolve().parent / "eureka"
 BUILD_S = 1800
 AGREE_S = 30
+# Maven, while it builds.
+building = []
 
 
 class File(Registry):
@@ -222,18 +224,39 @@ def jar_path(cache):
     return cache / f"eureka-{hashlib.sha256(text).hexdigest()[:16]}.jar"
 
 
-def jar(cache):
+class NotBuilt(SystemExit):
+    """Maven has not built Eureka's server."""
+
+
+def jar(cache, limit_s=BUILD_S):
     path = jar_path(cache)
     if path.exists():
         return path
     print("eureka: Maven builds its server once, which takes two minutes", flush=True)
-    build = cache / "eureka-build"
-    shutil.rmtree(build, ignore_errors=True)
-    shutil.copytree(PROJECT, build)
+    folder = cache / "eureka-build"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(PROJECT, folder)
+    log = folder / "maven.log"
     words = ["mvn", "-q", "-B", f"-Dmaven.repo.local={cache / 'maven'}", "package"]
-    built = subprocess.run(words, cwd=build, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=BUILD_S)
-    if built.returncode != 0:
-        raise SystemExit(f"Maven fails:\n{built.stdout[-4000:]}")
-    shutil.move(build / "target" / "registry.jar", path)
-    shutil.rmtree(build)
+    with open(log, "wb") as out:
+        maven = subprocess.Popen(words, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
+    building.append(maven)
+    try:
+        code = maven.wait(limit_s)
+    except subprocess.TimeoutExpired:
+        raise NotBuilt(f"Maven has not ended within {limit_s} s") from None
+    finally:
+        maven.kill()
+        maven.wait()
+        building.remove(maven)
+    if code != 0:
+        raise NotBuilt(f"Maven fails:\n{log.read_text(errors='replace')[-4000:]}")
+    shutil.move(folder / "target" / "registry.jar", path)
+    shutil.rmtree(folder)
     return path
+
+
+def end_build():
+    """Ends Maven, if it runs, and waits for nothing."""
+    for maven in list(building):
+        maven.kill()

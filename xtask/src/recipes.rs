@@ -136,9 +136,7 @@ fn applications(root: &Path) -> Outcome {
     let script = root.join("bench/applications");
     let install = run(Command::new(&script).arg("--install").current_dir(root));
     install.map_err(|_| Stop::Skipped("applications".into(), "their packages are not to be had".into()))?;
-    // As the tests build it: nothing is compiled twice.
-    cargo(root, &["test", "--workspace", "--locked", "--test", "slow", "--no-run"])?;
-    let weir = target_directory(root).join("debug/weir");
+    let weir = build_weir(root)?;
     let mut last = Ok(());
     for _ in 0..2 {
         last = run(Command::new(&script).args(["--ci", "--weir"]).arg(&weir).current_dir(root));
@@ -149,6 +147,32 @@ fn applications(root: &Path) -> Outcome {
     last.map_err(|_| Stop::Failed("applications".into()))
 }
 
+/// A short run of bench/registries: real registries change, stop and lose everything, and weir may lose no request and no
+/// member. It takes six minutes at most; sources that this machine lacks are left out, and named in `left_out`.
+fn registries(root: &Path, left_out: &mut Vec<String>) -> Outcome {
+    if !answers(root, Path::new("python3"), &["--version"]) {
+        return Err(Stop::Skipped("registries".into(), "there is no python3".into()));
+    }
+    let weir = build_weir(root)?;
+    let mut command = Command::new(root.join("bench/registries/run"));
+    command.args(["--ci", "--build", "--weir"]).arg(&weir).current_dir(root);
+    let output = run_and_read(&mut command)?;
+    left_out.extend(sources_left_out(&output.stdout));
+    if output.is_success { Ok(()) } else { Err(Stop::Failed("registries".into())) }
+}
+
+/// The sources that bench/registries names as left out, each with the reason.
+fn sources_left_out(stdout: &str) -> Vec<String> {
+    let named = stdout.lines().filter_map(|line| line.split_once(": left out: "));
+    named.map(|(source, why)| format!("registry {source} ({why})")).collect()
+}
+
+/// Builds weir as the tests do, so that nothing is compiled twice.
+fn build_weir(root: &Path) -> Result<PathBuf, Stop> {
+    cargo(root, &["test", "--workspace", "--locked", "--test", "slow", "--no-run"])?;
+    Ok(target_directory(root).join("debug/weir"))
+}
+
 /// Where cargo builds.
 fn target_directory(root: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
@@ -157,8 +181,8 @@ fn target_directory(root: &Path) -> PathBuf {
 /// All that must hold before a change lands: every step, also behind one that fails; what failed is said last, with its
 /// suites. The tests come last, so that their own summary is what one sees.
 pub(crate) fn ci(root: &Path) -> Outcome {
-    let leaning = RefCell::new(Vec::new());
-    let steps: [(&str, &dyn Fn() -> Outcome); 9] = [
+    let (leaning, left_out) = (RefCell::new(Vec::new()), RefCell::new(Vec::new()));
+    let steps: [(&str, &dyn Fn() -> Outcome); 10] = [
         ("fmt", &|| fmt(root)),
         ("deps", &|| report("deps", &deps::check(root))),
         ("tidy", &|| report("tidy", &tidy::check(root))),
@@ -170,6 +194,8 @@ pub(crate) fn ci(root: &Path) -> Outcome {
         ("fidelity", &|| alone(root, "fidelity", "fidelity::")),
         // Real servers and clients of gRPC, WebSocket, git and others work through weir as they do directly.
         ("applications", &|| applications(root)),
+        // Members that real registries list come and go without a lost request.
+        ("registries", &|| registries(root, &mut left_out.borrow_mut())),
         ("test", &|| test_and_again(root, &mut leaning.borrow_mut())),
     ];
     let (mut ran, mut failed, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
@@ -181,6 +207,7 @@ pub(crate) fn ci(root: &Path) -> Outcome {
             Err(Stop::Skipped(_, why)) => skipped.push(format!("{name} ({why})")),
         }
     }
+    skipped.extend(left_out.into_inner());
     skipped.push(
         "advisories (their database is not part of the clone; `cargo deny check advisories` fetches it)"
             .into(),
@@ -267,5 +294,17 @@ mod tests {
         let output =
             "running 2 tests\ntest life::ends ... FAILED\ntest log::a ... ok\n\nfailures:\n    life::ends\n";
         assert_eq!(failed_tests(output), ["life::ends"]);
+    }
+
+    #[test]
+    fn sources_that_are_left_out_are_named() {
+        let said = "source part requests\nknot: left out: knotd is missing: apt install knot\n\
+                    dns (pdns_server)    rollout    310    0    ok\n\
+                    eureka (two peers): left out: eureka0 does not serve:\njava: no such option\n";
+        let named = [
+            "registry knot (knotd is missing: apt install knot)",
+            "registry eureka (two peers) (eureka0 does not serve:)",
+        ];
+        assert_eq!(sources_left_out(said), named);
     }
 }
