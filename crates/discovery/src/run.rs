@@ -7,7 +7,7 @@ use crate::clock::Clock;
 use crate::fault::{Fault, Unwatched};
 use crate::file::{FileReader, FileSource, Job, LookResult, READING_NS, Watch, wait_for_change};
 use crate::list::Snapshot;
-use crate::registry::{Posted, Registries, ask};
+use crate::registry::{Notice, Posted, Registries, ask};
 use crate::source::FollowedSource;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
@@ -38,8 +38,10 @@ pub struct Update {
 /// The news of its sources that a process gets.
 #[derive(Clone, Debug)]
 pub enum News {
-    /// A list, or why there is none.
+    /// A list, or why there is none. A fault that lasts is given again after five minutes.
     Update(Update),
+    /// A question to the source with this index has failed. Each gives one, and some an update after it.
+    Failure(usize),
     /// Changes of lists are seen late.
     Unwatched(Unwatched),
 }
@@ -86,8 +88,11 @@ pub fn run(
     let mut discovery = start(clock, files, deliver)?;
     if !registries.is_empty() {
         let door = discovery.door.clone();
-        let give = move |number, posted| {
-            door.send(Message::Posted(number, posted));
+        let give = move |number, notice| {
+            door.send(match notice {
+                Notice::Posted(posted) => Message::Posted(number, posted),
+                Notice::Failure => Message::Failure(number),
+            });
         };
         discovery._registries = Some(ask(registries, draw, give)?);
     }
@@ -129,6 +134,8 @@ enum Message {
     Found(usize, LookResult),
     /// A registry has given a list, or why there is none.
     Posted(usize, Posted),
+    /// A question to a registry has failed.
+    Failure(usize),
     Stop,
 }
 
@@ -211,11 +218,17 @@ impl<F: FnMut(News)> Thread<F> {
             while let Ok(message) = self.inbox.try_recv() {
                 let (source, result) = match message {
                     Message::Stop => return,
+                    Message::Failure(source) => {
+                        (self.deliver)(News::Failure(source));
+                        continue;
+                    }
                     Message::Posted(source, posted) => (source, Some(posted)),
                     Message::Found(source, found) => {
                         let now_ns = self.clock.now_ns();
                         let file = self.files.get_mut(&source);
-                        (source, file.and_then(|file| file.source.finish(found, now_ns)))
+                        let result = file.and_then(|file| file.source.finish(found, now_ns));
+                        self.deliver_failures(source);
+                        (source, result)
                     }
                 };
                 if let Some(result) = result {
@@ -227,13 +240,25 @@ impl<F: FnMut(News)> Thread<F> {
             }
             for (number, file) in &mut self.files {
                 let now_ns = self.clock.now_ns();
-                if let Some(fault) = file.source.overdue(now_ns) {
+                let fault = file.source.overdue(now_ns);
+                for _ in 0..file.source.take_failures() {
+                    (self.deliver)(News::Failure(*number));
+                }
+                if let Some(fault) = fault {
                     (self.deliver)(News::Update(Update { source: *number, result: Err(fault) }));
                 }
                 if let Some(job) = file.source.begin(now_ns) {
                     let _ = file.jobs.send(job);
                 }
             }
+        }
+    }
+
+    /// Gives the failures of a file that it has not given yet.
+    fn deliver_failures(&mut self, number: usize) {
+        let failures = self.files.get_mut(&number).map_or(0, |file| file.source.take_failures());
+        for _ in 0..failures {
+            (self.deliver)(News::Failure(number));
         }
     }
 

@@ -41,6 +41,8 @@ pub(crate) struct FileSource {
     reading: Option<Reading>,
     /// Whether the last reading was thrown away.
     is_anew: bool,
+    /// Readings that gave no list, since that was last asked for.
+    failures: u32,
 }
 
 /// A reading that goes on.
@@ -61,7 +63,13 @@ impl FileSource {
             most_ns,
             reading: None,
             is_anew: false,
+            failures: 0,
         }
+    }
+
+    /// Takes the number of readings that gave no list, reported or not, since it was last taken.
+    pub(crate) fn take_failures(&mut self) -> u32 {
+        std::mem::take(&mut self.failures)
     }
 
     /// When there is something to do, if nothing happens until then.
@@ -87,6 +95,8 @@ impl FileSource {
     /// Returns the fault that a reading takes too long, if it is to be reported now.
     pub(crate) fn overdue(&mut self, now_ns: u64) -> Option<Fault> {
         let reading = self.reading.as_mut().filter(|reading| reading.due_ns <= now_ns)?;
+        // However often it is looked at, it is one.
+        self.failures += u32::from(!reading.is_late);
         (reading.due_ns, reading.is_late) = (now_ns + LATE_NS, true);
         let problem = format!("the file was not read within {}s", self.most_ns / 1_000_000_000);
         let remedy = "see to its file system; weir reads it again once that answers";
@@ -99,7 +109,10 @@ impl FileSource {
         let is_late = self.reading.take().is_some_and(|reading| reading.is_late);
         self.follow.finish(now_ns);
         match found {
-            Err(defect) => self.report(defect, now_ns).or(late).map(Err),
+            Err(defect) => {
+                self.failures += u32::from(!is_late);
+                self.report(defect, now_ns).or(late).map(Err)
+            }
             // It may be as old as the reading.
             Ok(_) if is_late => {
                 self.is_anew = true;
@@ -150,6 +163,7 @@ mod tests {
         assert_eq!(said, [(35, words.to_owned()), (335, format!("{words} (no list for 300s)"))]);
         // What it found at last is no list, and the next reading takes no bytes as known.
         assert!(source.finish(list(), 400 * S).is_none());
+        assert_eq!(source.take_failures(), 1, "one reading");
         assert_eq!(source.next_ns(), 400 * S + S / 10);
         assert_eq!(source.begin(401 * S), Some(Job { step: Step::Read, is_anew: true }));
         assert!(source.finish(list(), 402 * S).is_some_and(|update| update.is_ok()));
@@ -166,5 +180,18 @@ mod tests {
         let gone = Defect::new(FaultKind::Unreadable, "gone", "see to it");
         let fault = source.finish(Err(gone), 80 * S).expect("a fault").expect_err("no list");
         assert_eq!(fault.defect.kind, FaultKind::Unreadable);
+        assert_eq!(source.take_failures(), 2);
+    }
+
+    #[test]
+    fn each_reading_without_a_list_counts_though_it_is_reported_once() {
+        let mut source = FileSource::new(Path::new("/net/api.json"), 0, READING_NS);
+        let mut reported = 0;
+        for look in 0..3 {
+            assert!(source.begin(look * 5 * S).is_some());
+            let missing = Defect::new(FaultKind::Missing, "there is no such file", "write it");
+            reported += usize::from(source.finish(Err(missing), look * 5 * S).is_some());
+        }
+        assert_eq!((reported, source.take_failures(), source.take_failures()), (1, 3, 0));
     }
 }

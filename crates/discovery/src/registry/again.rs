@@ -1,7 +1,7 @@
 //! A registry is asked for ever: where a mistake of weir's ends the asking by a panic, that is reported, and the
 //! asking begins again after a while. The other registries are asked meanwhile.
 
-use super::post::{Post, Posted};
+use super::post::{Notice, Post};
 use crate::fault::{Defect, Fault, FaultKind, Reports};
 use crate::list::Snapshot;
 use crate::source::FollowedSource;
@@ -21,7 +21,7 @@ const AGAIN_AFTER: Duration = Duration::from_secs(30);
 pub(super) async fn ask_again<F: Future<Output = ()> + 'static>(
     mut source: FollowedSource,
     draw: Key,
-    give: impl Fn(Posted) + Clone + 'static,
+    give: impl Fn(Notice) + Clone + 'static,
     begin: impl Fn(FollowedSource, Post) -> F,
 ) {
     let start = Instant::now();
@@ -29,11 +29,11 @@ pub(super) async fn ask_again<F: Future<Output = ()> + 'static>(
     for attempt in 0_u64.. {
         let given = Rc::<RefCell<Option<Arc<Snapshot>>>>::default();
         let (note, out) = (given.clone(), give.clone());
-        let post = Post::new(&source.kind, draw.with(attempt), move |posted: Posted| {
-            if let Ok(list) = &posted {
+        let post = Post::new(&source.kind, draw.with(attempt), move |notice: Notice| {
+            if let Notice::Posted(Ok(list)) = &notice {
                 *note.borrow_mut() = Some(list.clone());
             }
-            out(posted);
+            out(notice);
         });
         let end = spawn_local(begin(source.clone(), post)).await;
         if !end.is_err_and(|e| e.is_panic()) {
@@ -46,8 +46,9 @@ pub(super) async fn ask_again<F: Future<Output = ()> + 'static>(
         }
         let problem = "asking it broke off by a mistake of weir's";
         let defect = Defect::new(FaultKind::Unexpected, problem, "report it");
+        give(Notice::Failure);
         if let Some(lasting) = reports.admit(now_ns, defect.kind) {
-            give(Err(Fault { subject: source.kind.to_string(), defect, lasting }));
+            give(Notice::Posted(Err(Fault { subject: source.kind.to_string(), defect, lasting })));
         }
         sleep(AGAIN_AFTER).await;
     }
@@ -78,10 +79,13 @@ mod tests {
         let tasks = LocalSet::new();
         let asked = async {
             let begun = Instant::now();
-            let give = move |posted: Posted| {
-                let text = match posted {
-                    Ok(list) => list.members.iter().map(|m| m.addr.clone()).collect::<Vec<_>>().join(" "),
-                    Err(fault) => fault.to_string(),
+            let give = move |notice: Notice| {
+                let text = match notice {
+                    Notice::Posted(Ok(list)) => {
+                        list.members.iter().map(|m| m.addr.clone()).collect::<Vec<_>>().join(" ")
+                    }
+                    Notice::Posted(Err(fault)) => fault.to_string(),
+                    Notice::Failure => return,
                 };
                 out.borrow_mut().push((begun.elapsed(), text));
             };

@@ -1,6 +1,6 @@
 //! A registry for tests: an HTTP/1.1 server on loopback whose answers a function gives.
 
-use super::{Posted, Registries, ask};
+use super::{Notice, Posted, Registries, ask};
 use crate::source::FollowedSource;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -113,7 +113,11 @@ fn read_question(socket: &mut impl BufRead) -> std::io::Result<Option<Question>>
 /// Asks a registry, until the first of both is dropped.
 pub(crate) fn posted_by(source: impl Into<FollowedSource>) -> (Registries, Receiver<Posted>) {
     let (out, all) = channel();
-    let give = move |_, posted| drop(out.send(posted));
+    let give = move |_: usize, notice: Notice| {
+        if let Notice::Posted(posted) = notice {
+            drop(out.send(posted));
+        }
+    };
     (ask(vec![(0, source.into())], Key::new(1), give).expect("a thread"), all)
 }
 

@@ -24,7 +24,7 @@ use crate::source::FollowedSource;
 use again::ask_again;
 pub use named_files::check_named_files;
 use post::Post;
-pub(crate) use post::Posted;
+pub(crate) use post::{Notice, Posted};
 use std::io;
 use tokio::sync::oneshot;
 use weir_plan::SourceKind;
@@ -47,7 +47,7 @@ pub(crate) struct Registries {
 pub(crate) fn ask(
     sources: Vec<(usize, FollowedSource)>,
     draw: Key,
-    give: impl Fn(usize, Posted) + Clone + 'static + Send,
+    give: impl Fn(usize, Notice) + Clone + 'static + Send,
 ) -> io::Result<Registries> {
     let (end, ended) = oneshot::channel();
     let mut builder = tokio::runtime::Builder::new_current_thread();
@@ -57,7 +57,7 @@ pub(crate) fn ask(
         let local = tokio::task::LocalSet::new();
         for (number, source) in sources {
             let give = give.clone();
-            let give_one = move |posted: Posted| give(number, posted);
+            let give_one = move |notice: Notice| give(number, notice);
             local.spawn_local(ask_again(source, draw.with(number as u64), give_one, follow));
         }
         local.block_on(&runtime, async { drop(ended.await) });

@@ -21,11 +21,19 @@ pub(super) const MOST_PAUSE: Duration = Duration::from_secs(30);
 /// A list, or why there is none.
 pub(crate) type Posted = Result<Arc<Snapshot>, Fault>;
 
+/// What a registry gives to the process.
+pub(crate) enum Notice {
+    /// A list, or why there is none, if that is to be reported.
+    Posted(Posted),
+    /// A question has failed, whether or not that is reported.
+    Failure,
+}
+
 /// Gives the lists and faults of one registry to the process.
 pub(crate) struct Post {
     subject: String,
     draw: Key,
-    give: Box<dyn Fn(Posted)>,
+    give: Box<dyn Fn(Notice)>,
     start: Instant,
     last: Option<Arc<Snapshot>>,
     reports: Reports,
@@ -37,7 +45,7 @@ pub(crate) struct Post {
 }
 
 impl Post {
-    pub(crate) fn new(source: &SourceKind, draw: Key, give: impl Fn(Posted) + 'static) -> Post {
+    pub(crate) fn new(source: &SourceKind, draw: Key, give: impl Fn(Notice) + 'static) -> Post {
         let now = Instant::now();
         Post {
             subject: source.to_string(),
@@ -75,20 +83,27 @@ impl Post {
         self.ready_at = Instant::now() + APART;
         let list = Arc::new(list);
         self.last = Some(list.clone());
-        (self.give)(Ok(list));
+        (self.give)(Notice::Posted(Ok(list)));
     }
 
     /// Notes that there is no list, and waits until it is time to ask again: a uniform draw up to 0.1, 0.2, 0.4 ... 30 s,
     /// at most `most`.
     pub(crate) async fn fail(&mut self, defect: Defect, most: Duration) {
+        self.note_failure();
         let now_ns = self.now_ns();
         if let Some(lasting) = self.reports.admit(now_ns, defect.kind) {
-            (self.give)(Err(Fault { subject: self.subject.clone(), defect, lasting }));
+            let fault = Fault { subject: self.subject.clone(), defect, lasting };
+            (self.give)(Notice::Posted(Err(fault)));
         }
         let bound = pause_bound(self.failures).min(most);
         self.failures += 1;
         let pause = bound.mul_f64(self.draw());
         sleep(pause).await;
+    }
+
+    /// Notes that a question has failed, which counts and is not reported.
+    pub(crate) fn note_failure(&self) {
+        (self.give)(Notice::Failure);
     }
 
     /// The time since this source was first asked, ns.
@@ -127,10 +142,13 @@ mod tests {
     fn start(seed: u64) -> (Post, Log) {
         let (log, begun) = (Log::default(), Instant::now());
         let out = log.clone();
-        let give = move |posted: Posted| {
-            let text = match posted {
-                Ok(list) => list.members.iter().map(|m| m.addr.clone()).collect::<Vec<_>>().join(" "),
-                Err(fault) => fault.to_string(),
+        let give = move |notice: Notice| {
+            let text = match notice {
+                Notice::Posted(Ok(list)) => {
+                    list.members.iter().map(|m| m.addr.clone()).collect::<Vec<_>>().join(" ")
+                }
+                Notice::Posted(Err(fault)) => fault.to_string(),
+                Notice::Failure => return,
             };
             out.borrow_mut().push((begun.elapsed(), text));
         };
@@ -252,6 +270,23 @@ mod tests {
             pauses
         });
         assert!(longest(&after_lists) <= 0.1 + TICK_S && longest(&after_lists) > 0.09);
+    }
+
+    #[test]
+    fn each_failure_is_noted_whether_or_not_it_is_reported() {
+        let counts = Rc::new(RefCell::new([0, 0]));
+        let out = counts.clone();
+        let give = move |notice: Notice| match notice {
+            Notice::Failure => out.borrow_mut()[0] += 1,
+            Notice::Posted(posted) => out.borrow_mut()[1] += usize::from(posted.is_err()),
+        };
+        run(async {
+            let mut post = Post::new(&SourceKind::File("a".to_owned()), Key::new(1), give);
+            for _ in 0..10 {
+                post.fail(defect(FaultKind::Late), MOST_PAUSE).await;
+            }
+        });
+        assert_eq!(*counts.borrow(), [10, 1]);
     }
 
     #[test]

@@ -218,13 +218,17 @@ impl FleetMembers {
         (result, self.take(changes))
     }
 
-    /// Notes that its source gives no list.
+    /// Counts a question that its source has not answered by a list.
+    pub fn count_failure(&mut self) {
+        self.lists[ListResult::Failed as usize] += 1;
+    }
+
+    /// Notes that its source gives no list, as it is reported.
     pub fn fail(&mut self, now_ns: u64, fault: &Fault) {
         self.outage = Some(match &self.outage {
             Some(outage) => outage.go_on(fault),
             None => Outage::new(now_ns, fault),
         });
-        self.lists[ListResult::Failed as usize] += 1;
     }
 
     /// Removes members that only a doubted list lacks, and that have failed.

@@ -27,6 +27,8 @@ const ROOM: Duration = Duration::from_millis(100);
 pub(crate) enum Message {
     /// A list, or why there is none, from a source of this round.
     Update(u64, Update),
+    /// A question to a source of this round, by its index, has failed.
+    Failure(u64, usize),
     /// Changes of lists are seen late.
     Unwatched(Unwatched),
     /// The fleets are those of another topology.
@@ -151,6 +153,7 @@ impl<A: Applies> Keeper<A> {
         let deliver = move |news| {
             drop(out.send(match news {
                 News::Update(update) => Message::Update(round, update),
+                News::Failure(source) => Message::Failure(round, source),
                 News::Unwatched(unwatched) => Message::Unwatched(unwatched),
             }));
         };
@@ -170,10 +173,7 @@ impl<A: Applies> Keeper<A> {
 
     /// Waits until there is something to do. Returns the lists and faults that have come; `None`: it ends.
     fn wait(&mut self) -> Option<Vec<Update>> {
-        let first = match self.pause() {
-            Some(pause) => self.inbox.recv_timeout(pause),
-            None => self.inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        };
+        let first = self.receive();
         let (mut updates, mut unseen) = (Vec::new(), Vec::new());
         let mut renewed = false;
         let first = match first {
@@ -185,6 +185,7 @@ impl<A: Applies> Keeper<A> {
             match message {
                 Message::Update(round, update) if round == self.round => updates.push(update),
                 Message::Update(..) => {}
+                Message::Failure(round, number) => self.count_failure(round, number),
                 Message::Unwatched(unwatched) => unseen.push(unwatched),
                 Message::Renewed => renewed = true,
                 Message::Stop(after) => self.end = Some(Instant::now() + after),
@@ -204,6 +205,36 @@ impl<A: Applies> Keeper<A> {
             }
         }
         Some(updates)
+    }
+
+    /// Waits for a message as long as nothing is to be done. Questions that failed are counted meanwhile: they are no
+    /// work, however many come.
+    fn receive(&self) -> Result<Message, RecvTimeoutError> {
+        let end = self.pause().map(|pause| Instant::now() + pause);
+        loop {
+            let message = match end {
+                Some(end) => self.inbox.recv_timeout(end.saturating_duration_since(Instant::now())),
+                None => self.inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            match message {
+                Ok(Message::Failure(round, number)) => self.count_failure(round, number),
+                message => return message,
+            }
+        }
+    }
+
+    /// Counts a question that has failed, for all fleets of its source. No member changes by it, so that nothing is served
+    /// anew.
+    fn count_failure(&self, round: u64, number: usize) {
+        let Some(source) = self.sources.iter().nth(number).filter(|_| round == self.round) else { return };
+        let served = self.door.change(&mut |set, _| {
+            set.fleets
+                .iter_mut()
+                .filter(|fleet| fleet.source == *source)
+                .for_each(|fleet| fleet.count_failure());
+            false
+        });
+        drop(served);
     }
 
     /// Says once for each kind that changes of lists are seen late. Sources that are begun anew give it again.

@@ -128,7 +128,7 @@ families! {
     SubsetBorrowed Counter Sum "weir_subset_borrowed_total" ["pool"] "Picks of a target outside of the loop's subset: none inside might be picked, or a cookie said so.";
 
     FleetMembers Gauge Sum "weir_fleet_members" ["fleet", "state"] "Members of a fleet that a source lists: picked (up), without new requests (drain), or picked although the last list, which was too short to be believed at once, lacks them (withdrawn).";
-    FleetLists Counter Sum "weir_fleet_lists_total" ["fleet", "result"] "Lists of a fleet's source, by result: it changed members, changed none, was doubted for its shortness, or there was none (failed).";
+    FleetLists Counter Sum "weir_fleet_lists_total" ["fleet", "result"] "Lists of a fleet's source, by result: it changed members, changed none, was doubted for its shortness, or there was none (failed: each question without a list, also where the log does not repeat why).";
     FleetChanges Counter Sum "weir_fleet_changes_total" ["fleet", "change"] "Members that were added, removed or changed (weight, drain).";
     FleetStale Gauge Most "weir_fleet_stale_seconds" ["fleet"] "For how long the source of a fleet has given no list; 0 while it gives one.";
 

@@ -66,6 +66,25 @@ fn members_come_and_go_with_the_registry_and_stay_when_it_fails() {
     assert_eq!(x.remote().config().generation, 0, "no change was a reload");
 }
 
+/// The log repeats a fault every five minutes.
+#[test]
+fn every_question_that_fails_is_counted() {
+    let a = Origin::new("a");
+    let consul = Consul::new(&[&a]);
+    let x = serve_whole(&consul.api("lb.round_robin(apps)"), list::one_loop());
+    await_targets(&x, &[&a]);
+    let name = "weir_fleet_lists_total{fleet=\"apps\",result=\"failed\"} ";
+    let count = || {
+        let text = list::scraped(&x);
+        text.lines().find_map(|line| line.strip_prefix(name)?.parse::<u64>().ok()).unwrap_or_default()
+    };
+    let before = count();
+    consul.fail();
+    until("four questions have failed", || count() >= before + 4);
+    assert!(fleet(&x).stale_s.is_some());
+    assert_eq!(x.get().body, "a");
+}
+
 #[test]
 fn a_reload_keeps_the_members_of_a_registry() {
     let [a, b, c] = ["a", "b", "c"].map(Origin::new);

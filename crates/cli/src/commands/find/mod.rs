@@ -105,6 +105,7 @@ fn ask(answers: &mut Answers, news: &Receiver<News>, note: &dyn Fn(Unwatched)) {
     while !answers.is_whole() {
         match news.recv_timeout(end.saturating_duration_since(Instant::now())) {
             Ok(News::Update(update)) => drop(answers.take(update)),
+            Ok(News::Failure(_)) => {}
             Ok(News::Unwatched(unwatched)) => note(unwatched),
             Err(_) => return,
         }

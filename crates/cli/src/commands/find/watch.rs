@@ -23,6 +23,7 @@ pub(super) fn run(mut answers: Answers, news: &Receiver<News>, args: &Find) -> R
                 Some(step) => print_change(&answers, &step, &file, args.output)?,
                 None => true,
             },
+            News::Failure(_) => true,
             News::Unwatched(unwatched) => {
                 input::tell(&file, &format!("warning: {unwatched}"));
                 true

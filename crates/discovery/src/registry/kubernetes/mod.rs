@@ -90,6 +90,8 @@ async fn follow_list(
         };
         if pace.is_due(defect.kind, is_refusal, post.now_ns()) {
             post.fail(defect, MOST_PAUSE).await;
+        } else if pace.is_failure(is_refusal) {
+            post.note_failure();
         }
         sleep(pause.mul_f64(post.draw())).await;
         return Ok(());

@@ -35,10 +35,14 @@ impl Pace {
         self.short.checked_sub(2).map_or(Duration::ZERO, pause_bound)
     }
 
-    /// Whether the watch's fault is to be reported: a refusal at once, another fault if it lasts; each kind
-    /// once, then every five minutes.
+    /// Whether the end of a watch is a failure: a refusal at once, another fault if it lasts.
+    pub(super) fn is_failure(&self, is_refusal: bool) -> bool {
+        is_refusal || self.short >= MANY
+    }
+
+    /// Whether the watch's fault is to be reported: a failure, each kind once, then every five minutes.
     pub(super) fn is_due(&mut self, kind: FaultKind, is_refusal: bool, now_ns: u64) -> bool {
-        (is_refusal || self.short >= MANY) && self.reports.admit(now_ns, kind).is_some()
+        self.is_failure(is_refusal) && self.reports.admit(now_ns, kind).is_some()
     }
 }
 
