@@ -64,7 +64,7 @@ impl Server {
                 Err(answer) => return answer,
             };
             match question.read(&response.answers) {
-                Some(answer) => return answer,
+                Some(answer) => return question.locate(answer, &response.additionals),
                 None if response.response_code == ResponseCode::NXDomain => return Answer::Denied,
                 None => {}
             }
