@@ -14,6 +14,7 @@ mod file;
 mod files;
 mod list;
 mod place;
+mod readers;
 mod registry;
 mod run;
 mod source;
@@ -25,5 +26,6 @@ pub use list::{
     Departure, Finding, MOST_BYTES, MOST_ENTRIES, MOST_FINDINGS, MOST_MEMBERS, Member, Snapshot, State,
 };
 pub use place::Place;
+pub use readers::Readers;
 pub use run::{Discovery, News, Update, run};
 pub use source::FollowedSource;

@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::fault::{Fault, Unwatched};
 use crate::file::{FileReader, FileSource, Job, LookResult, READING_NS, Watch, wait_for_change};
 use crate::list::Snapshot;
+use crate::readers::Readers;
 use crate::registry::{Posted, Registries, ask};
 use crate::source::FollowedSource;
 use rustix::event::{EventfdFlags, eventfd};
@@ -14,17 +15,9 @@ use rustix::fd::OwnedFd;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use weir_plan::SourceKind;
 use weir_stats::Key;
-
-/// The most threads that read files of a process. Those of sources that have ended end with their last reading, which a
-/// file system may hold up for ever.
-const MOST_READERS: usize = 4096;
-
-/// How many there are.
-static READERS: AtomicUsize = AtomicUsize::new(0);
 
 /// What a source gives.
 #[derive(Clone, Debug)]
@@ -62,12 +55,13 @@ impl Drop for Discovery {
 
 /// Follows these sources on threads of its own, one of which calls `deliver` with the news. The first one of each
 /// source comes as soon as it is read. While `deliver` runs nothing else is taken. A relative path begins at the folder
-/// of the process; pauses after failures depend on `draw`.
+/// of the process; pauses after failures depend on `draw`. `readers`: those of the process.
 ///
 /// # Errors
 /// When there is no descriptor or no thread, or no current folder for a relative path.
 pub fn run(
     sources: &[FollowedSource],
+    readers: &Readers,
     draw: Key,
     deliver: impl FnMut(News) + Send + 'static,
 ) -> io::Result<Discovery> {
@@ -83,7 +77,7 @@ pub fn run(
         let look: Lookup = Box::new(move |job, watch| reader.look(job, watch));
         files.push((number, FileSource::new(&path, clock.now_ns(), READING_NS), look));
     }
-    let mut discovery = start(clock, files, deliver)?;
+    let mut discovery = start(clock, files, readers, deliver)?;
     if !registries.is_empty() {
         let door = discovery.door.clone();
         let give = move |number, posted| {
@@ -101,20 +95,16 @@ type Lookup = Box<dyn FnMut(Job, &Watch) -> LookResult + Send>;
 fn start(
     clock: Clock,
     files: Vec<(usize, FileSource, Lookup)>,
+    readers: &Readers,
     deliver: impl FnMut(News) + Send + 'static,
 ) -> io::Result<Discovery> {
-    if READERS.load(Ordering::Relaxed) + files.len() > MOST_READERS {
-        return Err(io::Error::other(
-            "too many files are still being read, by file systems that do not answer",
-        ));
-    }
     let bell = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
     let (out, inbox) = channel();
     let door = Door { out, bell };
     let watch = Arc::new(Watch::new());
     let mut followed = BTreeMap::new();
     for (number, source, look) in files {
-        let jobs = reader(number, look, watch.clone(), door.clone())?;
+        let jobs = start_reader(number, look, readers, watch.clone(), door.clone())?;
         followed.insert(number, File { source, jobs });
     }
     let bell = door.bell.clone();
@@ -150,11 +140,17 @@ impl Door {
 }
 
 /// Starts the thread that reads a file. It ends when the returned way to it is dropped.
-fn reader(number: usize, mut look: Lookup, watch: Arc<Watch>, door: Door) -> io::Result<Sender<Job>> {
+fn start_reader(
+    number: usize,
+    mut look: Lookup,
+    readers: &Readers,
+    watch: Arc<Watch>,
+    door: Door,
+) -> io::Result<Sender<Job>> {
     let (out, jobs) = channel();
-    let counted = LiveReader::new();
+    let reader = readers.admit()?;
     std::thread::Builder::new().name("weir-list".to_owned()).spawn(move || {
-        let _counted = counted;
+        let _counts_until_the_end = reader;
         while let Ok(job) = jobs.recv() {
             let found = look(job, &watch);
             if !door.send(Message::Found(number, found)) {
@@ -163,22 +159,6 @@ fn reader(number: usize, mut look: Lookup, watch: Arc<Watch>, door: Door) -> io:
         }
     })?;
     Ok(out)
-}
-
-/// One of [`READERS`].
-struct LiveReader;
-
-impl LiveReader {
-    fn new() -> LiveReader {
-        READERS.fetch_add(1, Ordering::Relaxed);
-        LiveReader
-    }
-}
-
-impl Drop for LiveReader {
-    fn drop(&mut self) {
-        READERS.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 /// A file that is followed.
@@ -290,7 +270,8 @@ mod tests {
         let (out, updates) = channel();
         let (quick, look) = quick(clock);
         let files = vec![(0, source, Box::new(hung) as Lookup), (1, quick, look)];
-        let discovery = start(clock, files, only_updates(out)).expect("threads");
+        let readers = Readers::default();
+        let discovery = start(clock, files, &readers, only_updates(out)).expect("threads");
         let mut faults = Vec::new();
         let mut lists = Vec::new();
         // The second list comes by the look after 5 s.
@@ -330,7 +311,7 @@ mod tests {
         let source = FileSource::new(Path::new("/slow"), clock.now_ns(), 100_000_000);
         let (out, updates) = channel();
         let files = vec![(0, source, Box::new(slow) as Lookup)];
-        let _discovery = start(clock, files, only_updates(out)).expect("threads");
+        let _discovery = start(clock, files, &Readers::default(), only_updates(out)).expect("threads");
         let late = updates.recv_timeout(BOUND).expect("an update").result.expect_err("no list");
         assert_eq!(late.defect.kind, crate::fault::FaultKind::Late);
         answer.send(()).expect("it waits");

@@ -11,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
-use weir_discovery::{Departure, Discovery, News, Snapshot, Unwatched, UnwatchedKind, Update, run};
+use weir_discovery::{Departure, Discovery, News, Readers, Snapshot, Unwatched, UnwatchedKind, Update, run};
 use weir_plan::SourceKind;
 use weir_stats::Key;
 
@@ -65,14 +65,19 @@ pub(crate) trait Applies: Send + Sync {
     fn warn(&self, line: String);
 }
 
-/// Starts the thread, which ends by [`Message::Stop`]. Returns the way to it.
-pub(crate) fn start(door: Arc<impl Applies + 'static>, draw: Key) -> io::Result<Sender<Message>> {
+/// Starts the thread, which ends by [`Message::Stop`]. Returns the way to it. `readers`: those of the process.
+pub(crate) fn start(
+    door: Arc<impl Applies + 'static>,
+    readers: Readers,
+    draw: Key,
+) -> io::Result<Sender<Message>> {
     let (out, inbox) = channel();
     let keeper = Keeper {
         door,
         inbox,
         out: out.clone(),
         round: 0,
+        readers,
         draw,
         sources: BTreeSet::new(),
         discovery: None,
@@ -96,6 +101,8 @@ struct Keeper<A> {
     /// Sources that are followed: all of them are begun anew when there are others.
     round: u64,
     sources: BTreeSet<SourceKind>,
+    /// The threads of the process that read files.
+    readers: Readers,
     /// Of the pauses of sources after failures.
     draw: Key,
     discovery: Option<Discovery>,
@@ -154,7 +161,7 @@ impl<A: Applies> Keeper<A> {
                 News::Unwatched(unwatched) => Message::Unwatched(unwatched),
             }));
         };
-        self.discovery = match run(&followed, self.draw.with(round), deliver) {
+        self.discovery = match run(&followed, &self.readers, self.draw.with(round), deliver) {
             Ok(discovery) => Some(discovery),
             Err(e) => {
                 if !std::mem::replace(&mut self.is_blind, true) {

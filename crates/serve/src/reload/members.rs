@@ -95,7 +95,8 @@ impl Reloader {
             return Ok(FirstLists::new());
         }
         let unheard = lock(&self.fleets).unheard(point);
-        fleets::first_lists(&unheard, self.key.with(SOURCES)).map_err(|e| e.to_string())
+        let readers = &self.options.readers;
+        fleets::first_lists(&unheard, readers, self.key.with(SOURCES)).map_err(|e| e.to_string())
     }
 
     /// The topology of a reload with the members of its fleets, and those fleets.
@@ -122,7 +123,10 @@ impl Reloader {
         match &*keeper {
             Some(keeper) => _ = keeper.send(Message::Renewed),
             None if is_empty => {}
-            None => *keeper = Some(fleets::start(self.clone(), self.key.with(SOURCES))?),
+            None => {
+                let readers = self.options.readers.clone();
+                *keeper = Some(fleets::start(self.clone(), readers, self.key.with(SOURCES))?);
+            }
         }
         Ok(())
     }
