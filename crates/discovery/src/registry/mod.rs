@@ -9,6 +9,7 @@ mod consul;
 mod dns;
 mod eureka;
 mod http;
+mod json;
 #[cfg(feature = "kubernetes")]
 mod kubernetes;
 mod post;

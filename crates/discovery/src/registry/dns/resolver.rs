@@ -89,8 +89,8 @@ impl Resolver {
     /// Asks for each name that may be meant, until one has records. A failure for one of them is remembered:
     /// that the others do not exist does not say that there are none.
     async fn try_names(&mut self, kinds: &[Kind]) -> Result<LookUpResult, Defect> {
-        let name = Name::from_str_relaxed(&self.source.name).map_err(|e| {
-            let problem = format!("\"{}\" is no name: {e}", short(&self.source.name));
+        let name = Name::from_str_relaxed(&self.source.name).map_err(|_| {
+            let problem = format!("\"{}\" is no name that DNS can have", short(&self.source.name));
             Defect::new(FaultKind::Settings, problem, "write it as \"api.example.com\"")
         })?;
         let (servers, names) = if self.source.servers.is_empty() {
