@@ -15,17 +15,7 @@ const BOUND: Duration = Duration::from_secs(30);
 
 /// A service of the Consul at this port.
 fn consul(port: u16, service: &str) -> FollowedSource {
-    let source = ConsulSource {
-        url: format!("http://127.0.0.1:{port}"),
-        service: service.to_owned(),
-        tag: None,
-        datacenter: None,
-        passing: true,
-        stale: true,
-        token: None,
-        tls: None,
-    };
-    SourceKind::Consul(source).into()
+    SourceKind::Consul(ConsulSource::new(format!("http://127.0.0.1:{port}"), service)).into()
 }
 
 /// The number of threads that ask registries. One that ends meanwhile may not count.

@@ -274,16 +274,8 @@ mod tests {
     use super::*;
 
     fn source() -> ConsulSource {
-        ConsulSource {
-            url: "http://127.0.0.1:8500".to_owned(),
-            service: "api".to_owned(),
-            tag: None,
-            datacenter: None,
-            passing: false,
-            stale: false,
-            token: None,
-            tls: None,
-        }
+        let source = ConsulSource::new("http://127.0.0.1:8500", "api");
+        ConsulSource { passing: false, stale: false, ..source }
     }
 
     /// Members as `addr*weight#id`, then findings.
