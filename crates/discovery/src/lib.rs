@@ -4,8 +4,9 @@
 //! member means is decided by the consumer, not here. `file` follows JSON files; `registry` asks DNS, Eureka, Consul and Kubernetes.
 //! Another registry is a file beside those, a variant of [`weir_plan::SourceKind`], and an arm where they are asked.
 //!
-//! [`run`] has threads: one that waits for changes of all sources of a process, one for each file, since reading it may
-//! take as long as its file system likes, and one that asks all registries.
+//! [`run`] follows sources, which begin and end one by one ([`Discovery`]). It has threads: one that waits for changes of all
+//! sources of a process, one for each file, since reading it may take as long as its file system likes, and one that asks all
+//! registries.
 #![forbid(unsafe_code)]
 
 mod clock;

@@ -306,3 +306,34 @@ fn sources_of_one_folder_are_kept_apart_and_the_end_is_prompt() {
     nothing.discovery = None;
     while nothing.updates.recv_timeout(BOUND).is_ok() {}
 }
+
+#[test]
+fn a_source_begins_and_ends_while_others_go_on() {
+    let folder = Folder::new("each");
+    folder.write("a.json", r#"["a:1"]"#);
+    folder.write("b.json", r#"["b:1"]"#);
+    let (out, updates) = channel();
+    let discovery = Discovery::start(&Readers::default(), Key::new(1), only_updates(out));
+    let mut discovery = discovery.expect("a thread");
+    let next = || {
+        let update: Update = updates.recv_timeout(BOUND).expect("an update");
+        format!("{} {}", update.source, update.result.expect("a list").members[0].addr)
+    };
+    assert_eq!(discovery.follow(file(&folder.path("a.json"))).expect("a thread"), 0);
+    assert_eq!(next(), "0 a:1");
+    assert_eq!(discovery.follow(file(&folder.path("b.json"))).expect("a thread"), 1);
+    // The first one gives nothing again.
+    assert_eq!(next(), "1 b:1");
+    discovery.forget(0);
+    folder.replace("a.json", r#"["a:2"]"#);
+    folder.replace("b.json", r#"["b:2"]"#);
+    assert_eq!(next(), "1 b:2");
+    // The same file is another source.
+    assert_eq!(discovery.follow(file(&folder.path("a.json"))).expect("a thread"), 2);
+    assert_eq!(next(), "2 a:2");
+    // There is no such source, or not any more.
+    discovery.forget(0);
+    discovery.forget(9);
+    folder.replace("a.json", r#"["a:3"]"#);
+    assert_eq!(next(), "2 a:3");
+}

@@ -1,6 +1,6 @@
 //! A registry for tests: an HTTP/1.1 server on loopback whose answers a function gives.
 
-use super::{Posted, Registries, ask};
+use super::{Posted, Registries, start};
 use crate::source::FollowedSource;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -114,7 +114,9 @@ fn read_question(socket: &mut impl BufRead) -> std::io::Result<Option<Question>>
 pub(crate) fn posted_by(source: impl Into<FollowedSource>) -> (Registries, Receiver<Posted>) {
     let (out, all) = channel();
     let give = move |_, posted| drop(out.send(posted));
-    (ask(vec![(0, source.into())], Key::new(1), give).expect("a thread"), all)
+    let registries = start(Key::new(1), give).expect("a thread");
+    registries.ask(0, source.into()).expect("a thread");
+    (registries, all)
 }
 
 /// The next list or fault, as short text: members as `addr`, `addr!drain`, with `*weight` where that is not 1 and `#id`;

@@ -3,16 +3,16 @@
 
 use super::failures::{Answer, Failures, Question, Withdrawn};
 use super::fleet::ListResult;
+use super::sources::Sources;
 use super::updates::latest;
 use super::words::{Line, Log};
 use super::{Changes, FleetSet};
 use crate::metrics::now_unix_ms;
-use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
-use weir_discovery::{Discovery, News, Readers, Snapshot, Unwatched, UnwatchedKind, Update, run};
+use weir_discovery::{FollowedSource, Readers, Snapshot, Unwatched, UnwatchedKind, Update};
 use weir_plan::SourceKind;
 use weir_stats::Key;
 
@@ -26,12 +26,12 @@ const ROOM: Duration = Duration::from_millis(100);
 
 /// A message to the keeper.
 pub(crate) enum Message {
-    /// A list, or why there is none, from a source of this round.
-    Update(u64, Update),
+    /// A list, or why there is none.
+    Update(Update),
     /// Changes of lists are seen late.
     Unwatched(Unwatched),
-    /// The fleets are those of another topology.
-    Renewed,
+    /// The fleets are those of another topology, with these sources.
+    Renewed(Vec<FollowedSource>),
     /// Nothing changes any more after this time.
     Stop(Duration),
 }
@@ -77,11 +77,7 @@ pub(crate) fn start(
         door,
         inbox,
         out: out.clone(),
-        round: 0,
-        readers,
-        draw,
-        sources: BTreeSet::new(),
-        discovery: None,
+        sources: Sources::new(readers, draw),
         is_blind: false,
         failures: Failures::default(),
         log: Log::default(),
@@ -99,15 +95,8 @@ struct Keeper<A> {
     door: Arc<A>,
     inbox: Receiver<Message>,
     out: Sender<Message>,
-    /// Sources that are followed: all of them are begun anew when there are others.
-    round: u64,
-    sources: BTreeSet<SourceKind>,
-    /// The threads of the process that read files.
-    readers: Readers,
-    /// Of the pauses of sources after failures.
-    draw: Key,
-    discovery: Option<Discovery>,
-    /// Whether they cannot be.
+    sources: Sources,
+    /// Whether some of them cannot be followed.
     is_blind: bool,
     failures: Failures,
     log: Log,
@@ -125,7 +114,7 @@ struct Keeper<A> {
 
 impl<A: Applies> Keeper<A> {
     fn run(mut self) {
-        self.follow();
+        self.follow_again();
         while let Some(updates) = self.wait() {
             let is_first = self.waiting.is_none();
             let before = self.waiting.take().unwrap_or_default();
@@ -146,34 +135,24 @@ impl<A: Applies> Keeper<A> {
         }
     }
 
-    /// Follows the sources of the fleets as they are.
-    fn follow(&mut self) {
-        let (followed, names) = self.door.read(|set, _| (set.followed(), set.names()));
+    /// Follows these sources, and those that are followed already as before.
+    fn follow(&mut self, wanted: Vec<FollowedSource>) {
+        let names = self.door.read(|set, _| set.names());
         self.log.retain(&names);
-        let sources: BTreeSet<SourceKind> = followed.iter().map(|source| source.kind.clone()).collect();
-        if sources == self.sources {
-            return;
+        let result = self.sources.follow(wanted, &self.out);
+        let was_blind = std::mem::replace(&mut self.is_blind, result.is_err());
+        if let Err(e) = result
+            && !was_blind
+        {
+            let word = "some lists of fleets cannot be followed";
+            self.door.warn(format!("{word}: {e}\nweir serves as before, and tries again"));
         }
-        self.round += 1;
-        let (out, round) = (self.out.clone(), self.round);
-        let deliver = move |news| {
-            drop(out.send(match news {
-                News::Update(update) => Message::Update(round, update),
-                News::Unwatched(unwatched) => Message::Unwatched(unwatched),
-            }));
-        };
-        self.discovery = match run(&followed, &self.readers, self.draw.with(round), deliver) {
-            Ok(discovery) => Some(discovery),
-            Err(e) => {
-                if !std::mem::replace(&mut self.is_blind, true) {
-                    let word = "the lists of fleets cannot be followed";
-                    self.door.warn(format!("{word}: {e}\nweir serves as before, and tries again"));
-                }
-                return;
-            }
-        };
-        self.is_blind = false;
-        self.sources = sources;
+    }
+
+    /// Follows the sources that the fleets have now.
+    fn follow_again(&mut self) {
+        let wanted = self.door.read(|set, _| set.followed());
+        self.follow(wanted);
     }
 
     /// Waits until there is something to do. Returns the lists and faults that have come; `None`: it ends.
@@ -182,39 +161,32 @@ impl<A: Applies> Keeper<A> {
             Some(pause) => self.inbox.recv_timeout(pause),
             None => self.inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
-        let (mut updates, mut unseen) = (Vec::new(), Vec::new());
-        let mut renewed = false;
         let first = match first {
             Ok(message) => Some(message),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => return None,
         };
-        for message in first.into_iter().chain(self.inbox.try_iter()) {
+        let messages: Vec<Message> = first.into_iter().chain(self.inbox.try_iter()).collect();
+        let mut updates = Vec::new();
+        for message in messages {
             match message {
-                Message::Update(round, update) if round == self.round => updates.push(update),
-                Message::Update(..) => {}
-                Message::Unwatched(unwatched) => unseen.push(unwatched),
-                Message::Renewed => renewed = true,
+                Message::Update(update) => updates.push(update),
+                Message::Unwatched(unwatched) => self.note_unwatched(&unwatched),
+                // Each by itself: a source that is gone in between begins anew.
+                Message::Renewed(wanted) => self.follow(wanted),
                 Message::Stop(after) => self.end = Some(Instant::now() + after),
             }
         }
-        unseen.iter().for_each(|unwatched| self.note_unwatched(unwatched));
         if self.end.is_some_and(|end| end <= Instant::now()) {
             return None;
         }
-        if renewed || self.is_blind {
-            let round = self.round;
-            self.follow();
-            if self.round != round {
-                // Those of before say nothing of the sources now, which begin with a list each.
-                updates.clear();
-                self.waiting = self.waiting.take().map(|_| Vec::new());
-            }
+        if self.is_blind {
+            self.follow_again();
         }
         Some(updates)
     }
 
-    /// Says once for each kind that changes of lists are seen late. Sources that are begun anew give it again.
+    /// Says once for each kind that changes of lists are seen late.
     fn note_unwatched(&mut self, unwatched: &Unwatched) {
         if !self.unwatched.contains(&unwatched.kind) {
             self.unwatched.push(unwatched.kind);
@@ -247,12 +219,11 @@ impl<A: Applies> Keeper<A> {
         if updates.is_empty() && failed.is_empty() && !is_due && self.unserved.is_none() {
             return;
         }
-        let sources: Vec<&SourceKind> = self.sources.iter().collect();
-        let (log, differs) = (&mut self.log, self.unserved.is_some());
+        let (sources, log, differs) = (&self.sources, &mut self.log, self.unserved.is_some());
         let result = self.door.change(&mut |set, now_ns| {
             let mut all = vec![Changes::default(); set.fleets.len()];
             for update in updates {
-                let Some(source) = sources.get(update.source) else { continue };
+                let Some(source) = sources.find(update.source) else { continue };
                 take(set, now_ns, source, update, &mut all, log);
             }
             for (fleet, changes) in set.fleets.iter_mut().zip(&mut all) {

@@ -109,7 +109,10 @@ impl Reloader {
             return Ok((next.clone(), FleetSet::default()));
         }
         let mut known = lock(&self.fleets).clone();
-        known.lists.extend(first.clone());
+        // A source that is followed already may have given a newer one meanwhile, and does not give it again.
+        for (source, list) in first {
+            known.lists.entry(source.clone()).or_insert_with(|| list.clone());
+        }
         let set = known.renewed(&next.point, self.process.clock.now());
         let Filled { point, serving, nodes } = filled(&next.point, &next.nodes, &set, self.options.inject)?;
         Ok((NewTopology { point, serving, nodes, ..next.clone() }, set))
@@ -117,11 +120,11 @@ impl Reloader {
 
     /// Serves these fleets from now on: sends word to their keeper, or starts it.
     pub(crate) fn keep_fleets(self: &Arc<Self>, set: FleetSet) -> io::Result<()> {
-        let is_empty = set.fleets.is_empty();
+        let (is_empty, sources) = (set.fleets.is_empty(), set.followed());
         *lock(&self.fleets) = set;
         let mut keeper = lock(&self.keeper);
         match &*keeper {
-            Some(keeper) => _ = keeper.send(Message::Renewed),
+            Some(keeper) => _ = keeper.send(Message::Renewed(sources)),
             None if is_empty => {}
             None => {
                 let readers = self.options.readers.clone();
