@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
-use weir_discovery::{Discovery, FaultKind, FollowedSource, News, Update, run};
+use weir_discovery::{Discovery, FaultKind, FollowedSource, News, Readers, Update, run};
 use weir_plan::SourceKind;
 use weir_stats::Key;
 use weir_testkit::assert_frozen;
@@ -70,7 +70,7 @@ struct Followed {
 impl Followed {
     fn new(path: &Path) -> Followed {
         let (out, updates) = channel();
-        let discovery = run(&[file(path)], Key::new(1), only_updates(out));
+        let discovery = run(&[file(path)], &Readers::default(), Key::new(1), only_updates(out));
         Followed { discovery: Some(discovery.expect("a thread")), updates }
     }
 
@@ -215,7 +215,7 @@ fn what_is_no_list_is_a_sentence_and_the_next_list_counts() {
     ];
     let sources: Vec<FollowedSource> = names.iter().map(|name| file(&folder.path(name))).collect();
     let (out, updates) = channel();
-    let _discovery = run(&sources, Key::new(1), only_updates(out)).expect("a thread");
+    let _discovery = run(&sources, &Readers::default(), Key::new(1), only_updates(out)).expect("a thread");
     let mut page = String::new();
     // Each is read on a thread of its own.
     let first: BTreeMap<usize, Update> = (0..names.len())
@@ -282,7 +282,7 @@ fn sources_of_one_folder_are_kept_apart_and_the_end_is_prompt() {
     folder.write("b.json", r#"["b:1"]"#);
     let sources = ["a.json", "b.json", "a.json"].map(|name| file(&folder.path(name)));
     let (out, updates) = channel();
-    let discovery = run(&sources, Key::new(1), only_updates(out)).expect("a thread");
+    let discovery = run(&sources, &Readers::default(), Key::new(1), only_updates(out)).expect("a thread");
     let next = || {
         let update = updates.recv_timeout(BOUND).expect("an update");
         format!("{} {}", update.source, update.result.expect("a list").members[0].addr)
@@ -305,4 +305,35 @@ fn sources_of_one_folder_are_kept_apart_and_the_end_is_prompt() {
     let mut nothing = Followed::new(&folder.path("a.json"));
     nothing.discovery = None;
     while nothing.updates.recv_timeout(BOUND).is_ok() {}
+}
+
+#[test]
+fn a_source_begins_and_ends_while_others_go_on() {
+    let folder = Folder::new("each");
+    folder.write("a.json", r#"["a:1"]"#);
+    folder.write("b.json", r#"["b:1"]"#);
+    let (out, updates) = channel();
+    let discovery = Discovery::start(&Readers::default(), Key::new(1), only_updates(out));
+    let mut discovery = discovery.expect("a thread");
+    let next = || {
+        let update: Update = updates.recv_timeout(BOUND).expect("an update");
+        format!("{} {}", update.source, update.result.expect("a list").members[0].addr)
+    };
+    assert_eq!(discovery.follow(file(&folder.path("a.json"))).expect("a thread"), 0);
+    assert_eq!(next(), "0 a:1");
+    assert_eq!(discovery.follow(file(&folder.path("b.json"))).expect("a thread"), 1);
+    // The first one gives nothing again.
+    assert_eq!(next(), "1 b:1");
+    discovery.forget(0);
+    folder.replace("a.json", r#"["a:2"]"#);
+    folder.replace("b.json", r#"["b:2"]"#);
+    assert_eq!(next(), "1 b:2");
+    // The same file is another source.
+    assert_eq!(discovery.follow(file(&folder.path("a.json"))).expect("a thread"), 2);
+    assert_eq!(next(), "2 a:2");
+    // There is no such source, or not any more.
+    discovery.forget(0);
+    discovery.forget(9);
+    folder.replace("a.json", r#"["a:3"]"#);
+    assert_eq!(next(), "2 a:3");
 }

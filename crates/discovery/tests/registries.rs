@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
-use weir_discovery::{FollowedSource, News, run};
+use weir_discovery::{FollowedSource, News, Readers, run};
 use weir_plan::{ConsulSource, SourceKind};
 use weir_stats::Key;
 
@@ -15,17 +15,7 @@ const BOUND: Duration = Duration::from_secs(30);
 
 /// A service of the Consul at this port.
 fn consul(port: u16, service: &str) -> FollowedSource {
-    let source = ConsulSource {
-        url: format!("http://127.0.0.1:{port}"),
-        service: service.to_owned(),
-        tag: None,
-        datacenter: None,
-        passing: true,
-        stale: true,
-        token: None,
-        tls: None,
-    };
-    SourceKind::Consul(source).into()
+    SourceKind::Consul(ConsulSource::new(format!("http://127.0.0.1:{port}"), service)).into()
 }
 
 /// The number of threads that ask registries. One that ends meanwhile may not count.
@@ -50,7 +40,7 @@ fn a_hundred_registries_have_one_thread_which_ends_with_them() {
         }
     };
     assert_eq!(count_threads(), 0);
-    let discovery = run(&sources, Key::new(1), deliver).expect("threads");
+    let discovery = run(&sources, &Readers::default(), Key::new(1), deliver).expect("threads");
     let mut reported = BTreeSet::new();
     while reported.len() < sources.len() {
         reported.insert(updates.recv_timeout(BOUND).expect("a fault of each source"));

@@ -104,6 +104,22 @@ pub struct ConsulSource {
     pub tls: Option<TlsClient>,
 }
 
+impl ConsulSource {
+    /// A service as `find.consul(url, service, f)` asks for it, without other arguments.
+    pub fn new(url: impl Into<String>, service: impl Into<String>) -> ConsulSource {
+        ConsulSource {
+            url: url.into(),
+            service: service.into(),
+            tag: None,
+            datacenter: None,
+            passing: true,
+            stale: true,
+            token: None,
+            tls: None,
+        }
+    }
+}
+
 /// `find.kubernetes(...)`: the members are the endpoints of a service.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct KubernetesSource {

@@ -93,16 +93,7 @@ fn eureka_has_one_server_or_several() {
 
 #[test]
 fn consul_lists_what_passes_unless_it_is_asked_for_all() {
-    let plain = ConsulSource {
-        url: "http://127.0.0.1:8500".to_owned(),
-        service: "shop".to_owned(),
-        tag: None,
-        datacenter: None,
-        passing: true,
-        stale: true,
-        token: None,
-        tls: None,
-    };
+    let plain = ConsulSource::new("http://127.0.0.1:8500", "shop");
     let call = "find.consul(\"http://127.0.0.1:8500\", \"shop\", APP)";
     assert_eq!(from(call), SourceKind::Consul(plain.clone()));
     let all = ConsulSource {

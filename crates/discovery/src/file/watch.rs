@@ -147,6 +147,13 @@ impl Watch {
         });
     }
 
+    /// Watches no name for a source any more.
+    pub(crate) fn forget(&self, source: usize) {
+        if self.inotify.get().is_some() {
+            self.follow(source, &[]);
+        }
+    }
+
     /// Takes the events that are there. Returns the sources that they concern.
     pub(crate) fn take_changes(&self) -> Vec<usize> {
         let mut changed = Vec::new();
@@ -221,6 +228,25 @@ mod tests {
         assert_eq!(sees(|folder| folder.write("..2/api.json", "[ ]")), [4]);
         assert_eq!(sees(|folder| fs::remove_dir_all(folder.path("..2")).unwrap()), [4]);
         assert_eq!(sees(|folder| fs::create_dir(folder.path("..2")).unwrap()), [4]);
+    }
+
+    #[test]
+    fn a_source_that_is_forgotten_sees_nothing_and_others_do() {
+        let (watch, folder) = (Watch::new(), Folder::new("forgotten"));
+        for source in [1, 2] {
+            watch.follow(source, &walk(&folder.path("api.json")).links);
+        }
+        watch.take_changes();
+        watch.forget(1);
+        folder.write("api.json", "[]");
+        assert_eq!(watch.take_changes(), [2]);
+        watch.forget(2);
+        assert!(watch.interests().is_empty());
+        // Where nothing can be watched there is nothing to forget.
+        let none = Calls { init: || Err(Errno::MFILE), ..CALLS };
+        let watch = Watch::with_calls(none);
+        watch.forget(1);
+        assert!(watch.take_refusals().is_empty());
     }
 
     /// The sentences that a watch leaves behind by two looks for two files.

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::spawn_local;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use weir_stats::Key;
 
@@ -35,8 +35,11 @@ pub(super) async fn ask_again<F: Future<Output = ()> + 'static>(
             }
             out(notice);
         });
-        let end = spawn_local(begin(source.clone(), post)).await;
-        if !end.is_err_and(|e| e.is_panic()) {
+        // The asking ends with this future, if that ends first.
+        let mut asking = JoinSet::new();
+        asking.spawn_local(begin(source.clone(), post));
+        let end = asking.join_next().await;
+        if !end.is_some_and(|end| end.is_err_and(|e| e.is_panic())) {
             return;
         }
         let now_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -60,7 +63,7 @@ mod tests {
     use crate::list::{Member, State};
     use std::future::pending;
     use tokio::runtime::Builder;
-    use tokio::task::LocalSet;
+    use tokio::task::{LocalSet, spawn_local, yield_now};
     use tokio::time::timeout;
     use weir_plan::SourceKind;
 
@@ -115,6 +118,34 @@ mod tests {
         assert_eq!(texts, ["a:1", fault, "a:1"]);
         let seconds: Vec<u64> = given.iter().map(|(at, _)| at.as_secs()).collect();
         assert_eq!(seconds, [0, 0, 30]);
+    }
+
+    #[test]
+    fn what_was_begun_ends_with_the_asking() {
+        let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let alive = Rc::new(());
+        LocalSet::new().block_on(&runtime, async {
+            let held = alive.clone();
+            let begin = move |_: FollowedSource, _: Post| {
+                let held = held.clone();
+                async move {
+                    pending::<()>().await;
+                    drop(held);
+                }
+            };
+            let source = SourceKind::File("a".to_owned()).into();
+            let asking = spawn_local(ask_again(source, Key::new(1), |_: Notice| {}, begin));
+            // This test, the function, and the future that it has made.
+            while Rc::strong_count(&alive) < 3 {
+                yield_now().await;
+            }
+            asking.abort();
+            assert!(asking.await.is_err_and(|e| e.is_cancelled()));
+            for _ in 0..10 {
+                yield_now().await;
+            }
+            assert_eq!(Rc::strong_count(&alive), 1);
+        });
     }
 
     /// A source that gives nothing.

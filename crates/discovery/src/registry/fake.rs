@@ -1,6 +1,6 @@
 //! A registry for tests: an HTTP/1.1 server on loopback whose answers a function gives.
 
-use super::{Notice, Posted, Registries, ask};
+use super::{Notice, Posted, Registries, start};
 use crate::source::FollowedSource;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -118,7 +118,9 @@ pub(crate) fn posted_by(source: impl Into<FollowedSource>) -> (Registries, Recei
             drop(out.send(posted));
         }
     };
-    (ask(vec![(0, source.into())], Key::new(1), give).expect("a thread"), all)
+    let registries = start(Key::new(1), give).expect("a thread");
+    registries.ask(0, source.into()).expect("a thread");
+    (registries, all)
 }
 
 /// The next list or fault, as short text: members as `addr`, `addr!drain`, with `*weight` where that is not 1 and `#id`;

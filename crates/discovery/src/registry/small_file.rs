@@ -46,8 +46,8 @@ impl FileReader {
         };
         match timeout(within, reading).await {
             Ok(Ok(result)) => result,
-            Ok(Err(e)) => {
-                let problem = format!("the files {files} were not read: {e}");
+            Ok(Err(_)) => {
+                let problem = format!("the reading of the files {files} broke off");
                 Err(Defect::new(FaultKind::Unreadable, problem, "see to these files"))
             }
             Err(_) => {

@@ -99,7 +99,7 @@ fn first_members(
         return Ok((Filled { point, serving, nodes }, FleetSet::default()));
     }
     let mut known = FleetSet::of_predecessor(&options.fleets, 0);
-    known.lists = fleets::first_lists(&known.unheard(point), Key::new(seed()?))?;
+    known.lists = fleets::first_lists(&known.unheard(point), &options.readers, Key::new(seed()?))?;
     let set = known.renewed(point, 0);
     let filled = members::filled(point, nodes, &set, options.inject).map_err(Error::Members)?;
     Ok((filled, set))

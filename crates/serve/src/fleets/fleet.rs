@@ -152,6 +152,11 @@ impl FleetMembers {
         own
     }
 
+    /// Is without lists as another fleet of the same source is.
+    pub fn share_outage(&mut self, other: &FleetMembers) {
+        self.outage = other.outage.clone();
+    }
+
     /// Whether its source has given a list, rather than one that listed the members before.
     pub fn is_listed(&self) -> bool {
         self.listed_by.as_ref() == Some(&self.source)

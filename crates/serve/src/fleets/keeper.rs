@@ -1,17 +1,18 @@
 //! The thread that keeps fleets: it takes lists and faults, ends members whose grace is over or that have failed, and
-//! says so. Lists that come while a change is applied are taken together.
+//! says so. Lists that come while a change is applied are taken together ([`super::updates`]).
 
 use super::failures::{Answer, Failures, Question, Withdrawn};
 use super::fleet::ListResult;
+use super::sources::Sources;
+use super::updates::latest;
 use super::words::{Line, Log};
 use super::{Changes, FleetSet};
 use crate::metrics::now_unix_ms;
-use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
-use weir_discovery::{Departure, Discovery, News, Snapshot, Unwatched, UnwatchedKind, Update, run};
+use weir_discovery::{FollowedSource, Readers, Snapshot, Unwatched, UnwatchedKind, Update};
 use weir_plan::SourceKind;
 use weir_stats::Key;
 
@@ -25,14 +26,14 @@ const ROOM: Duration = Duration::from_millis(100);
 
 /// A message to the keeper.
 pub(crate) enum Message {
-    /// A list, or why there is none, from a source of this round.
-    Update(u64, Update),
-    /// A question to a source of this round, by its index, has failed.
-    Failure(u64, usize),
+    /// A list, or why there is none.
+    Update(Update),
+    /// A question to the source of this number has failed.
+    Failure(usize),
     /// Changes of lists are seen late.
     Unwatched(Unwatched),
-    /// The fleets are those of another topology.
-    Renewed,
+    /// The fleets are those of another topology, with these sources.
+    Renewed(Vec<FollowedSource>),
     /// Nothing changes any more after this time.
     Stop(Duration),
 }
@@ -67,17 +68,18 @@ pub(crate) trait Applies: Send + Sync {
     fn warn(&self, line: String);
 }
 
-/// Starts the thread, which ends by [`Message::Stop`]. Returns the way to it.
-pub(crate) fn start(door: Arc<impl Applies + 'static>, draw: Key) -> io::Result<Sender<Message>> {
+/// Starts the thread, which ends by [`Message::Stop`]. Returns the way to it. `readers`: those of the process.
+pub(crate) fn start(
+    door: Arc<impl Applies + 'static>,
+    readers: Readers,
+    draw: Key,
+) -> io::Result<Sender<Message>> {
     let (out, inbox) = channel();
     let keeper = Keeper {
         door,
         inbox,
         out: out.clone(),
-        round: 0,
-        draw,
-        sources: BTreeSet::new(),
-        discovery: None,
+        sources: Sources::new(readers, draw),
         is_blind: false,
         failures: Failures::default(),
         log: Log::default(),
@@ -95,13 +97,8 @@ struct Keeper<A> {
     door: Arc<A>,
     inbox: Receiver<Message>,
     out: Sender<Message>,
-    /// Sources that are followed: all of them are begun anew when there are others.
-    round: u64,
-    sources: BTreeSet<SourceKind>,
-    /// Of the pauses of sources after failures.
-    draw: Key,
-    discovery: Option<Discovery>,
-    /// Whether they cannot be.
+    sources: Sources,
+    /// Whether some of them cannot be followed.
     is_blind: bool,
     failures: Failures,
     log: Log,
@@ -119,7 +116,7 @@ struct Keeper<A> {
 
 impl<A: Applies> Keeper<A> {
     fn run(mut self) {
-        self.follow();
+        self.follow_again();
         while let Some(updates) = self.wait() {
             let is_first = self.waiting.is_none();
             let before = self.waiting.take().unwrap_or_default();
@@ -140,69 +137,50 @@ impl<A: Applies> Keeper<A> {
         }
     }
 
-    /// Follows the sources of the fleets as they are.
-    fn follow(&mut self) {
-        let (followed, names) = self.door.read(|set, _| (set.followed(), set.names()));
+    /// Follows these sources, and those that are followed already as before.
+    fn follow(&mut self, wanted: Vec<FollowedSource>) {
+        let names = self.door.read(|set, _| set.names());
         self.log.retain(&names);
-        let sources: BTreeSet<SourceKind> = followed.iter().map(|source| source.kind.clone()).collect();
-        if sources == self.sources {
-            return;
+        let result = self.sources.follow(wanted, &self.out);
+        let was_blind = std::mem::replace(&mut self.is_blind, result.is_err());
+        if let Err(e) = result
+            && !was_blind
+        {
+            let word = "some lists of fleets cannot be followed";
+            self.door.warn(format!("{word}: {e}\nweir serves as before, and tries again"));
         }
-        self.round += 1;
-        let (out, round) = (self.out.clone(), self.round);
-        let deliver = move |news| {
-            drop(out.send(match news {
-                News::Update(update) => Message::Update(round, update),
-                News::Failure(source) => Message::Failure(round, source),
-                News::Unwatched(unwatched) => Message::Unwatched(unwatched),
-            }));
-        };
-        self.discovery = match run(&followed, self.draw.with(round), deliver) {
-            Ok(discovery) => Some(discovery),
-            Err(e) => {
-                if !std::mem::replace(&mut self.is_blind, true) {
-                    let word = "the lists of fleets cannot be followed";
-                    self.door.warn(format!("{word}: {e}\nweir serves as before, and tries again"));
-                }
-                return;
-            }
-        };
-        self.is_blind = false;
-        self.sources = sources;
+    }
+
+    /// Follows the sources that the fleets have now.
+    fn follow_again(&mut self) {
+        let wanted = self.door.read(|set, _| set.followed());
+        self.follow(wanted);
     }
 
     /// Waits until there is something to do. Returns the lists and faults that have come; `None`: it ends.
     fn wait(&mut self) -> Option<Vec<Update>> {
-        let first = self.receive();
-        let (mut updates, mut unseen) = (Vec::new(), Vec::new());
-        let mut renewed = false;
-        let first = match first {
+        let first = match self.receive() {
             Ok(message) => Some(message),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => return None,
         };
-        for message in first.into_iter().chain(self.inbox.try_iter()) {
+        let messages: Vec<Message> = first.into_iter().chain(self.inbox.try_iter()).collect();
+        let mut updates = Vec::new();
+        for message in messages {
             match message {
-                Message::Update(round, update) if round == self.round => updates.push(update),
-                Message::Update(..) => {}
-                Message::Failure(round, number) => self.count_failure(round, number),
-                Message::Unwatched(unwatched) => unseen.push(unwatched),
-                Message::Renewed => renewed = true,
+                Message::Update(update) => updates.push(update),
+                Message::Failure(number) => self.count_failure(number),
+                Message::Unwatched(unwatched) => self.note_unwatched(&unwatched),
+                // Each by itself: a source that is gone in between begins anew.
+                Message::Renewed(wanted) => self.follow(wanted),
                 Message::Stop(after) => self.end = Some(Instant::now() + after),
             }
         }
-        unseen.iter().for_each(|unwatched| self.note_unwatched(unwatched));
         if self.end.is_some_and(|end| end <= Instant::now()) {
             return None;
         }
-        if renewed || self.is_blind {
-            let round = self.round;
-            self.follow();
-            if self.round != round {
-                // Those of before say nothing of the sources now, which begin with a list each.
-                updates.clear();
-                self.waiting = self.waiting.take().map(|_| Vec::new());
-            }
+        if self.is_blind {
+            self.follow_again();
         }
         Some(updates)
     }
@@ -217,7 +195,7 @@ impl<A: Applies> Keeper<A> {
                 None => self.inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             match message {
-                Ok(Message::Failure(round, number)) => self.count_failure(round, number),
+                Ok(Message::Failure(number)) => self.count_failure(number),
                 message => return message,
             }
         }
@@ -225,8 +203,8 @@ impl<A: Applies> Keeper<A> {
 
     /// Counts a question that has failed, for all fleets of its source. No member changes by it, so that nothing is served
     /// anew.
-    fn count_failure(&self, round: u64, number: usize) {
-        let Some(source) = self.sources.iter().nth(number).filter(|_| round == self.round) else { return };
+    fn count_failure(&self, number: usize) {
+        let Some(source) = self.sources.find(number) else { return };
         let served = self.door.change(&mut |set, _| {
             set.fleets
                 .iter_mut()
@@ -237,7 +215,7 @@ impl<A: Applies> Keeper<A> {
         drop(served);
     }
 
-    /// Says once for each kind that changes of lists are seen late. Sources that are begun anew give it again.
+    /// Says once for each kind that changes of lists are seen late.
     fn note_unwatched(&mut self, unwatched: &Unwatched) {
         if !self.unwatched.contains(&unwatched.kind) {
             self.unwatched.push(unwatched.kind);
@@ -270,12 +248,11 @@ impl<A: Applies> Keeper<A> {
         if updates.is_empty() && failed.is_empty() && !is_due && self.unserved.is_none() {
             return;
         }
-        let sources: Vec<&SourceKind> = self.sources.iter().collect();
-        let (log, differs) = (&mut self.log, self.unserved.is_some());
+        let (sources, log, differs) = (&self.sources, &mut self.log, self.unserved.is_some());
         let result = self.door.change(&mut |set, now_ns| {
             let mut all = vec![Changes::default(); set.fleets.len()];
             for update in updates {
-                let Some(source) = sources.get(update.source) else { continue };
+                let Some(source) = sources.find(update.source) else { continue };
                 take(set, now_ns, source, update, &mut all, log);
             }
             for (fleet, changes) in set.fleets.iter_mut().zip(&mut all) {
@@ -316,46 +293,6 @@ impl<A: Applies> Keeper<A> {
         let mut failed = self.failures.new_in(question.members(), &answers);
         failed.extend(std::mem::take(&mut self.failed));
         failed
-    }
-}
-
-/// The last list and the last fault of each source, in their order: a list may wait for long, and others come meanwhile.
-/// Lists are whole, so that the last one has all that those before it say, except which members are gone: it
-/// gets that from them.
-fn latest(mut updates: Vec<Update>) -> Vec<Update> {
-    let mut lists: BTreeMap<usize, Arc<Snapshot>> = BTreeMap::new();
-    for update in &mut updates {
-        let Ok(list) = &mut update.result else { continue };
-        if let Some(before) = lists.get(&update.source) {
-            add_departures(list, &before.departures);
-        }
-        lists.insert(update.source, list.clone());
-    }
-    let mut seen = BTreeSet::new();
-    let mut latest: Vec<Update> = updates
-        .into_iter()
-        .rev()
-        .filter(|update| seen.insert((update.source, update.result.is_ok())))
-        .collect();
-    latest.reverse();
-    latest
-}
-
-/// Adds members of which an earlier list of the source says that they are gone, unless this one lists them.
-fn add_departures(list: &mut Arc<Snapshot>, earlier: &[Departure]) {
-    if earlier.is_empty() {
-        return;
-    }
-    let departures = {
-        let members = list.members.iter().map(|member| (member.addr.as_str(), member.id.as_deref()));
-        let listed: BTreeSet<(&str, Option<&str>)> = members.collect();
-        let is_listed = |one: &Departure| listed.contains(&(one.addr.as_str(), one.id.as_deref()));
-        let missing = earlier.iter().filter(|one| !is_listed(one));
-        let all: BTreeSet<Departure> = missing.chain(&list.departures).cloned().collect();
-        Vec::from_iter(all)
-    };
-    if departures != list.departures {
-        Arc::make_mut(list).departures = departures;
     }
 }
 
@@ -404,55 +341,4 @@ fn take(
 
 fn is_known(before: Option<&Arc<Snapshot>>, list: &Arc<Snapshot>) -> bool {
     before.is_some_and(|before| before == list)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use weir_discovery::{Defect, Fault, FaultKind};
-
-    /// However many lists come while one waits.
-    #[test]
-    fn the_last_list_and_fault_of_each_source_wait() {
-        let list = |source, members: usize| Update {
-            source,
-            result: weir_discovery::parse(format!("[{}]", vec!["\"a:1\""; members].join(",")).as_bytes())
-                .map(Arc::new)
-                .map_err(|defect| Fault { subject: String::new(), defect, lasting: Duration::ZERO }),
-        };
-        let fault = |source| {
-            let (problem, remedy) = (String::new(), String::new());
-            let defect = Defect { kind: FaultKind::Missing, place: None, problem, remedy };
-            Update { source, result: Err(Fault { subject: String::new(), defect, lasting: Duration::ZERO }) }
-        };
-        let many = (0..1_000).map(|n| list(0, n % 2)).chain([fault(0), list(1, 1), fault(0)]);
-        let kept: Vec<_> = latest(many.collect()).iter().map(|u| (u.source, u.result.is_ok())).collect();
-        assert_eq!(kept, [(0, true), (1, true), (0, false)]);
-    }
-
-    #[test]
-    fn the_last_list_has_the_departures_of_those_before_that_it_does_not_list() {
-        let departure = |addr: &str| Departure { addr: addr.to_owned(), id: None };
-        let list = |source, members: &str, departures: &[&str]| {
-            let list = weir_discovery::parse(members.as_bytes()).expect("a list");
-            let departures = departures.iter().map(|addr| departure(addr)).collect();
-            Update { source, result: Ok(Arc::new(Snapshot { departures, ..list })) }
-        };
-        let last = list(0, r#"["a:1", "b:1"]"#, &["c:1", "f:1"]);
-        let updates = vec![
-            list(0, r#"["a:1"]"#, &["b:1", "c:1", "d:1"]),
-            list(1, r#"["b:1"]"#, &["x:1"]),
-            // One that came back, and is missing later, has gone without a word.
-            list(0, r#"["a:1", "d:1"]"#, &["e:1"]),
-            last.clone(),
-        ];
-        let kept = latest(updates);
-        let departures = |update: &Update| update.result.clone().expect("a list").departures.clone();
-        assert_eq!(kept.iter().map(|update| update.source).collect::<Vec<_>>(), [1, 0]);
-        assert_eq!(departures(&kept[0]), [departure("x:1")]);
-        assert_eq!(departures(&kept[1]), ["c:1", "e:1", "f:1"].map(departure));
-        assert_eq!(kept[1].result.as_ref().expect("a list").members.len(), 2);
-        // The source holds it as well, where it stays as it was.
-        assert_eq!(departures(&last), ["c:1", "f:1"].map(departure));
-    }
 }

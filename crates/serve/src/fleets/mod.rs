@@ -1,8 +1,9 @@
 //! Fleets whose members a source lists (`find.*`): from a list to targets that requests are sent to.
 //!
 //! [`fleet`] has the members of each, by the rules of `weir_policy::fleet`; [`set`] all fleets of a topology, and which
-//! of another topology each is. [`keeper`] is the thread that takes lists and lets time pass. It changes what is served
-//! by one door, [`Applies`]; [`failures`] asks the threads about targets that only a doubted list lacks.
+//! of another topology each is. [`keeper`] is the thread that takes lists and lets time pass; what it follows is in [`sources`],
+//! and the lists that wait for it are in [`updates`]. It changes what is served by one door, [`Applies`]; [`failures`] asks the
+//! threads about targets that only a doubted list lacks.
 
 mod changes;
 mod failures;
@@ -12,7 +13,9 @@ mod keeper;
 mod outage;
 mod seats;
 mod set;
+mod sources;
 mod start;
+mod updates;
 mod words;
 
 pub(crate) use changes::Changes;

@@ -26,9 +26,12 @@ impl FleetSet {
             if let Some(before) = before {
                 own = own.follow(before);
             }
-            // Its source may have spoken already, to another fleet.
+            // Its source may have spoken already, to another fleet, and says nothing again.
             if let Some(list) = self.lists.get(&own.source).filter(|_| is_new) {
                 own.list(now_ns, list);
+            }
+            if let Some(other) = self.fleets.iter().find(|fleet| is_new && fleet.source == own.source) {
+                own.share_outage(other);
             }
             set.fleets.push(own);
         }

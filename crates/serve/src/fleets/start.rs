@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
-use weir_discovery::{FollowedSource, News, Snapshot, run};
+use weir_discovery::{FollowedSource, News, Readers, Snapshot, run};
 use weir_plan::SourceKind;
 use weir_stats::Key;
 
@@ -17,14 +17,14 @@ pub(crate) type FirstLists = BTreeMap<SourceKind, Arc<Snapshot>>;
 
 /// The first list of each of these sources, as far as one comes in time. What is wrong with the others is reported
 /// once they are followed.
-pub(crate) fn first_lists(sources: &[SourceKind], draw: Key) -> io::Result<FirstLists> {
+pub(crate) fn first_lists(sources: &[SourceKind], readers: &Readers, draw: Key) -> io::Result<FirstLists> {
     let mut lists = FirstLists::new();
     if sources.is_empty() {
         return Ok(lists);
     }
     let (out, updates) = channel();
     let followed: Vec<FollowedSource> = sources.iter().cloned().map(FollowedSource::from).collect();
-    let _discovery = run(&followed, draw, move |news| drop(out.send(news)))?;
+    let _discovery = run(&followed, readers, draw, move |news| drop(out.send(news)))?;
     let end = Instant::now() + PATIENCE;
     while lists.len() < sources.len() {
         let Ok(news) = updates.recv_timeout(end.saturating_duration_since(Instant::now())) else { break };

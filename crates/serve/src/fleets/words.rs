@@ -163,6 +163,7 @@ impl Log {
 mod tests {
     use super::*;
     use weir_discovery::Finding;
+    use weir_plan::ConsulSource;
 
     #[test]
     fn changes_are_said_once_a_second_and_summed() {
@@ -223,16 +224,7 @@ mod tests {
     #[test]
     fn a_registry_without_members_is_said_once_and_after_some_again_but_not_at_once() {
         let (mut log, start) = (Log::default(), Instant::now());
-        let consul = SourceKind::Consul(weir_plan::ConsulSource {
-            url: "http://127.0.0.1:8500".to_owned(),
-            service: "web".to_owned(),
-            tag: None,
-            datacenter: None,
-            passing: true,
-            stale: true,
-            token: None,
-            tls: None,
-        });
+        let consul = SourceKind::Consul(ConsulSource::new("http://127.0.0.1:8500", "web"));
         // One that comes and goes is said again with the first list after a while that is empty.
         let flaps = [(0, false), (1, true), (1, false), (2, true), (3, false), (30, false), (31, false)];
         let mut said = Vec::new();

@@ -95,7 +95,8 @@ impl Reloader {
             return Ok(FirstLists::new());
         }
         let unheard = lock(&self.fleets).unheard(point);
-        fleets::first_lists(&unheard, self.key.with(SOURCES)).map_err(|e| e.to_string())
+        let readers = &self.options.readers;
+        fleets::first_lists(&unheard, readers, self.key.with(SOURCES)).map_err(|e| e.to_string())
     }
 
     /// The topology of a reload with the members of its fleets, and those fleets.
@@ -108,7 +109,10 @@ impl Reloader {
             return Ok((next.clone(), FleetSet::default()));
         }
         let mut known = lock(&self.fleets).clone();
-        known.lists.extend(first.clone());
+        // A source that is followed already may have given a newer one meanwhile, and does not give it again.
+        for (source, list) in first {
+            known.lists.entry(source.clone()).or_insert_with(|| list.clone());
+        }
         let set = known.renewed(&next.point, self.process.clock.now());
         let Filled { point, serving, nodes } = filled(&next.point, &next.nodes, &set, self.options.inject)?;
         Ok((NewTopology { point, serving, nodes, ..next.clone() }, set))
@@ -116,13 +120,16 @@ impl Reloader {
 
     /// Serves these fleets from now on: sends word to their keeper, or starts it.
     pub(crate) fn keep_fleets(self: &Arc<Self>, set: FleetSet) -> io::Result<()> {
-        let is_empty = set.fleets.is_empty();
+        let (is_empty, sources) = (set.fleets.is_empty(), set.followed());
         *lock(&self.fleets) = set;
         let mut keeper = lock(&self.keeper);
         match &*keeper {
-            Some(keeper) => _ = keeper.send(Message::Renewed),
+            Some(keeper) => _ = keeper.send(Message::Renewed(sources)),
             None if is_empty => {}
-            None => *keeper = Some(fleets::start(self.clone(), self.key.with(SOURCES))?),
+            None => {
+                let readers = self.options.readers.clone();
+                *keeper = Some(fleets::start(self.clone(), readers, self.key.with(SOURCES))?);
+            }
         }
         Ok(())
     }

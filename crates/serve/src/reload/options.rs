@@ -9,6 +9,7 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use weir_discovery::Readers;
 use weir_net::io::system::{explain, remedy};
 use weir_net::transport::tls::CannotUse;
 use weir_plan::diagnostic::Diagnostic;
@@ -38,6 +39,8 @@ pub struct Options {
     pub fleets: Vec<HandedFleet>,
     /// Whether models act before real servers too.
     pub inject: bool,
+    /// The threads of this process that read files of lists.
+    pub readers: Readers,
 }
 
 /// A listener that accepts.

@@ -24,6 +24,8 @@ struct State {
     index: u64,
     /// The instances of the service; `None`: every answer is 500.
     list: Option<String>,
+    /// Questions without an index so far.
+    beginnings: usize,
     has_ended: bool,
 }
 
@@ -66,13 +68,19 @@ impl Consul {
         self.registry.change(None);
     }
 
+    /// How often it was asked without an index so far, as at the beginning.
+    pub(crate) fn beginnings(&self) -> usize {
+        self.registry.state().beginnings
+    }
+
+    /// A line with a fleet that it lists.
+    pub(crate) fn fleet(&self, name: &str) -> String {
+        format!("{name} = find.consul(\"http://{}\", \"web\", lambda: server(\"app\"))\n", self.addr)
+    }
+
     /// A file with a fleet `apps` that it lists, and a node over it.
     pub(crate) fn api(&self, node: &str) -> String {
-        format!(
-            "apps = find.consul(\"http://{}\", \"web\", lambda: server(\"app\"))\n\
-            listen(\"127.0.0.1:0\", {node}, name = \"front\")\n",
-            self.addr
-        )
+        format!("{}listen(\"127.0.0.1:0\", {node}, name = \"front\")\n", self.fleet("apps"))
     }
 }
 
@@ -121,6 +129,7 @@ impl Registry {
         let asked = asked.and_then(|(_, rest)| rest.split('&').next()?.parse::<u64>().ok());
         let is_known =
             |state: &mut State| !state.has_ended && asked.is_some_and(|index| state.index <= index);
+        self.state().beginnings += usize::from(asked.is_none());
         let waited = self.changed.wait_timeout_while(self.state(), LIMIT, is_known);
         let (state, _) = waited.expect("no thread has panicked");
         let Some(list) = &state.list else {

@@ -114,6 +114,43 @@ fn a_reload_keeps_the_members_of_a_registry() {
     assert_eq!(fleet(&x).error, None);
 }
 
+/// A node over the fleet `apps`, and over another for requests with a field of their own.
+fn with(other: &str) -> String {
+    format!(
+        "route([(when(header = (\"x-other\", \"1\")), lb.random({other})), (when(path = \"/*\"), lb.random(apps))])"
+    )
+}
+
+#[test]
+fn a_registry_goes_on_while_reloads_add_and_remove_other_sources() {
+    let [a, b, c] = ["a", "b", "c"].map(Origin::new);
+    let consul = Consul::new(&[&a]);
+    let x = serve_whole(&consul.api("lb.random(apps)"), two_loops());
+    // It is asked for the first list, and by the thread that follows it.
+    until("it is followed", || consul.beginnings() == 2);
+    let file = list::Members::new("beside");
+    file.list(&[&b]);
+    let line = format!("more = find.file(\"{}\", lambda: server(\"app\"))\n", file.path().display());
+    x.reload(&(line + &consul.api(&with("more")))).expect("it can be served");
+    assert_eq!((x.get().body.as_str(), x.get_with("X-Other: 1\r\n").body.as_str()), ("a", "b"));
+    consul.list(&[&c]);
+    until("the registry is followed", || x.share("c", 8) == 8);
+    x.reload(&consul.api("lb.random(apps)")).expect("it can be served");
+    consul.list(&[&a]);
+    until("the registry is followed", || x.share("a", 8) == 8);
+    assert_eq!(consul.beginnings(), 2, "it waits for changes all the time");
+    // A fleet that turns to it later knows that it gives no list, though that is not said again.
+    consul.fail();
+    let why = await_outage(&x);
+    x.reload(&(consul.fleet("other") + &consul.api(&with("other")))).expect("it can be served");
+    let errors = || x.remote().view(false).fleets.into_iter().map(|fleet| fleet.error).collect::<Vec<_>>();
+    assert_eq!(errors(), [Some(why.clone()), Some(why)]);
+    assert_eq!(x.get_with("X-Other: 1\r\n").body, "a");
+    consul.list(&[&b]);
+    until("both have a list again", || errors() == [None, None]);
+    until("both follow it", || x.share("b", 8) == 8 && x.get_with("X-Other: 1\r\n").body == "b");
+}
+
 /// The registry is dead at that time, so that nothing but the predecessor knows the members.
 #[test]
 fn a_successor_begins_with_the_members_of_a_registry() {

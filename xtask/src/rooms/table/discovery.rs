@@ -15,17 +15,22 @@ pub(super) const DISCOVERY: Layout = Layout {
         ),
         room("file", "a list in a file, and how its changes are seen", &["clock", "fault", "list"]),
         room("files", "the thread of files of any other content", &["clock", "fault", "file"]),
+        room("readers", "how many threads of a process read files", &[]),
         room("source", "a source with the last list that it gave", &["list"]),
         room(
             "registry",
             "registries that are asked: DNS, Eureka, Consul, Kubernetes",
             &["fault", "list", "source"],
         ),
-        room("run", "the threads of all sources", &["clock", "fault", "file", "list", "registry", "source"]),
+        room(
+            "run",
+            "the threads of all sources",
+            &["clock", "fault", "file", "list", "readers", "registry", "source"],
+        ),
         room(
             "lib",
             "the public face: lists, faults and the threads",
-            &["fault", "files", "list", "place", "registry", "run", "source"],
+            &["fault", "files", "list", "place", "readers", "registry", "run", "source"],
         ),
     ],
 };

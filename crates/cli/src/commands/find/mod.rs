@@ -13,7 +13,7 @@ use clap::Args;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use weir_discovery::{FollowedSource, News, Unwatched};
+use weir_discovery::{FollowedSource, News, Readers, Unwatched};
 use weir_plan::suggest::did_you_mean;
 use weir_plan::{Plan, Point, SourceKind};
 use weir_report::ListedFleet;
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Find) -> Result<(), Failure> {
     let (out, news) = channel();
     let deliver = move |one: News| drop(out.send(one));
     let sources: Vec<FollowedSource> = answers.sources().into_iter().map(FollowedSource::from).collect();
-    let _discovery = weir_discovery::run(&sources, draw(), deliver)
+    let _discovery = weir_discovery::run(&sources, &Readers::default(), draw(), deliver)
         .map_err(|e| Failure::Environment(format!("cannot ask for members: {}", reason(&e))))?;
     ask(&mut answers, &news, &|unwatched| {
         if args.watch {

@@ -30,16 +30,7 @@ impl Consul {
             let waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
             waiting.recv_timeout(BOUND).unwrap_or(Reply::Close)
         });
-        let mut source = ConsulSource {
-            url: fake.url,
-            service: "api".to_owned(),
-            tag: None,
-            datacenter: None,
-            passing: true,
-            stale: true,
-            token: None,
-            tls: None,
-        };
+        let mut source = ConsulSource::new(fake.url, "api");
         change(&mut source);
         let (registries, lists) = posted_by(SourceKind::Consul(source));
         Consul { questions, answers, lists, _registries: registries }

@@ -5,11 +5,11 @@
 use crate::fault::{Defect, FaultKind, printable};
 use crate::list::{MOST_ENTRIES, Objection, Registered, Snapshot, State, listed, too_many};
 use crate::registry::http::LIST_TIME;
+use crate::registry::json::Flaw;
 use hyper::header::HeaderMap;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
-use serde_json::error::Category;
 use serde_json::value::RawValue;
 use std::fmt;
 use std::time::Duration;
@@ -147,16 +147,10 @@ pub(super) fn read_list(text: &str) -> Result<Snapshot, Defect> {
     Ok(list)
 }
 
-/// What is wrong with a text that is no list. The parser's own words may hold any amount of it, and are left
-/// out.
+/// What is wrong with a text that is no list.
 fn malformed(e: &serde_json::Error) -> Defect {
-    let (kind, problem) = match e.classify() {
-        Category::Eof => (FaultKind::Cut, "ends inside the list"),
-        Category::Data => (FaultKind::Shape, NO_INSTANCES),
-        Category::Syntax | Category::Io => (FaultKind::Syntax, "is not JSON that can be read"),
-    };
-    let problem = format!("the answer {problem}, at its line {} and column {}", e.line(), e.column());
-    Defect::new(kind, problem, REMEDY)
+    let Flaw { kind, words } = Flaw::new(e, NO_INSTANCES);
+    Defect::new(kind, format!("the answer {words}"), REMEDY)
 }
 
 /// The entries of an answer, at most [`MOST_ENTRIES`].
@@ -280,16 +274,8 @@ mod tests {
     use super::*;
 
     fn source() -> ConsulSource {
-        ConsulSource {
-            url: "http://127.0.0.1:8500".to_owned(),
-            service: "api".to_owned(),
-            tag: None,
-            datacenter: None,
-            passing: false,
-            stale: false,
-            token: None,
-            tls: None,
-        }
+        let source = ConsulSource::new("http://127.0.0.1:8500", "api");
+        ConsulSource { passing: false, stale: false, ..source }
     }
 
     /// Members as `addr*weight#id`, then findings.

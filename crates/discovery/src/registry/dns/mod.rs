@@ -3,12 +3,14 @@
 //! - [`resolver`] looks the name up, by the system's rules or at the name servers of `server=`.
 //! - [`pool`] asks a name server.
 //! - [`records`] reads the records of an answer.
+//! - [`targets`] finds the addresses of the targets of service records, at the name servers that named them.
 //! - [`answers`] decides what an answer, or none, does to the members, and when the name is looked up again.
 
 mod answers;
 mod pool;
 mod records;
 mod resolver;
+mod targets;
 
 #[cfg(test)]
 mod server;
@@ -18,7 +20,7 @@ mod tests;
 use super::Post;
 use crate::list::{Registered, Snapshot, State, listed};
 use answers::{Answers, Entry, Step};
-use resolver::Resolver;
+use resolver::{LookUpResult, Resolver};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -37,8 +39,8 @@ pub(super) async fn follow(source: DnsSource, last: Option<Arc<Snapshot>>, mut p
     }
     let mut resolver = Resolver::new(source);
     loop {
-        let result = resolver.look_up().await;
-        let wait_ns = match answers.apply(post.now_ns(), result, post.draw()) {
+        let LookUpResult { answers: found, objections } = resolver.look_up().await;
+        let wait_ns = match answers.apply(post.now_ns(), found, post.draw()) {
             Step::Listed { wait_ns } => wait_ns,
             Step::Failed(defect) => {
                 post.fail(defect, MOST_PAUSE).await;
@@ -46,7 +48,11 @@ pub(super) async fn follow(source: DnsSource, last: Option<Arc<Snapshot>>, mut p
             }
         };
         match listed(members(answers.entries())) {
-            Ok(list) => {
+            Ok(mut list) => {
+                let first = list.members.len() + list.left_out_count + 1;
+                for (number, objection) in (first..).zip(objections) {
+                    list.leave_out(number, objection, || None);
+                }
                 post.list(list).await;
                 sleep(Duration::from_nanos(wait_ns)).await;
             }

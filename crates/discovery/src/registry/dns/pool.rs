@@ -64,7 +64,7 @@ impl Server {
                 Err(answer) => return answer,
             };
             match question.read(&response.answers) {
-                Some(answer) => return answer,
+                Some(answer) => return question.locate(answer, &response.additionals),
                 None if response.response_code == ResponseCode::NXDomain => return Answer::Denied,
                 None => {}
             }
@@ -111,7 +111,8 @@ impl Server {
             NetError::Dns(DnsError::NoRecordsFound(_)) => Answer::Denied,
             NetError::Dns(DnsError::ResponseCode(code)) => self.refusal(question, *code),
             e => {
-                let problem = format!("the name server {} does not answer for {question}: {e}", self.at);
+                let why = explain(e);
+                let problem = format!("the name server {} does not answer for {question}: {why}", self.at);
                 let remedy = "see to the name server and to the way there";
                 Answer::Failed(Defect::new(FaultKind::Unreachable, problem, remedy))
             }
@@ -192,8 +193,27 @@ pub(super) async fn find_servers(servers: &[String]) -> Result<Vec<SocketAddr>, 
     }
 }
 
+/// Why there is no answer.
+fn explain(e: &NetError) -> String {
+    let words = match e {
+        NetError::Io(e) => return e.to_string(),
+        NetError::Timeout => "nothing came in time",
+        NetError::Truncated => "what comes is cut off, by TCP too",
+        NetError::Busy | NetError::NoConnections => "there is no connection to it",
+        NetError::Proto(_) | NetError::ForeignClassRecord { .. } | NetError::QueryCaseMismatch => {
+            "what it sends is no answer to that question"
+        }
+        _ => "the question broke off",
+    };
+    words.to_owned()
+}
+
 /// The system's settings cannot be read.
 pub(super) fn unreadable(e: &NetError) -> Defect {
-    let problem = format!("the system's name servers are not known: {e}");
+    let why = match e {
+        NetError::Io(e) => format!(": {e}"),
+        _ => String::new(),
+    };
+    let problem = format!("the system's name servers are not known{why}");
     Defect::new(FaultKind::Settings, problem, "see to /etc/resolv.conf, or name servers by `server`")
 }

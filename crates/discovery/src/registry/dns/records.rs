@@ -1,13 +1,19 @@
 //! Reading the records of an answer: where aliases lead, and which entries are listed at their end.
 
 use super::answers::{Answer, Entry};
+use crate::list::MOST_MEMBERS;
 use hickory_resolver::proto::op::Query;
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::net::IpAddr;
 use weir_plan::http::short;
 
 /// The most aliases that lead to an end.
 pub(super) const MOST_ALIASES: usize = 8;
+
+/// The addresses of hosts that are names.
+pub(super) type Addresses = BTreeMap<String, BTreeSet<IpAddr>>;
 
 /// The records that are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +24,8 @@ pub(super) enum Kind {
     V6(u16),
     /// Services, with ports of their own.
     Services,
+    /// The same, each with the address of its host where an answer has that with it.
+    LocatedServices,
 }
 
 impl Kind {
@@ -25,7 +33,7 @@ impl Kind {
         match self {
             Kind::V4(_) => RecordType::A,
             Kind::V6(_) => RecordType::AAAA,
-            Kind::Services => RecordType::SRV,
+            Kind::Services | Kind::LocatedServices => RecordType::SRV,
         }
     }
 }
@@ -64,9 +72,30 @@ impl Question {
         let ttl_s = found.iter().map(|record| record.ttl).fold(self.ttl_s, u32::min);
         let entries = match self.kind {
             Kind::V4(port) | Kind::V6(port) => addresses(&found, port),
-            Kind::Services => services(&found),
+            Kind::Services | Kind::LocatedServices => services(&found),
         };
         Some(Answer::new(entries, u64::from(ttl_s) * 1_000_000_000))
+    }
+
+    /// An answer to this question, for located services with the addresses of hosts that are in these records, which
+    /// came with it.
+    pub(super) fn locate(&self, answer: Answer, additional: &[Record]) -> Answer {
+        let (entries, mut ttl_ns) = match answer {
+            Answer::Found(entries, ttl_ns) if self.kind == Kind::LocatedServices => (entries, ttl_ns),
+            other => return other,
+        };
+        let hosts: BTreeSet<&str> = entries.iter().map(|entry| entry.host.as_str()).collect();
+        let mut addresses = Addresses::new();
+        for record in additional {
+            let owner = host(&record.name);
+            if let Some(ip) = record.data.ip_addr()
+                && hosts.contains(owner.as_str())
+            {
+                addresses.entry(owner).or_default().insert(ip);
+                ttl_ns = ttl_ns.min(u64::from(record.ttl) * 1_000_000_000);
+            }
+        }
+        Answer::new(replace_hosts(entries, &addresses), ttl_ns)
     }
 
     /// Goes to the end of the aliases. Returns whether there was one.
@@ -91,6 +120,21 @@ impl fmt::Display for Question {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {}", self.kind.record_type(), short(&host(&self.name)))
     }
+}
+
+/// The entries with the known addresses of their hosts: each is an entry with the port and the weight of its service. A host
+/// of which none is known stays. One more than a list may have is the most.
+pub(super) fn replace_hosts(entries: Vec<Entry>, addresses: &Addresses) -> Vec<Entry> {
+    let replace = |entry: Entry| -> Vec<Entry> {
+        match addresses.get(&entry.host) {
+            Some(known) => known.iter().map(|ip| Entry { host: ip.to_string(), ..entry.clone() }).collect(),
+            None => vec![entry],
+        }
+    };
+    let mut all: Vec<Entry> = entries.into_iter().flat_map(replace).take(MOST_MEMBERS + 1).collect();
+    // As of the services: of two for one place the greater weight counts.
+    all.sort();
+    all
 }
 
 fn addresses(records: &[&Record], port: u16) -> Vec<Entry> {
@@ -197,5 +241,36 @@ mod tests {
         );
         assert_eq!(read(Kind::Services, &all[4..]), "Denied");
         assert_eq!(read(Kind::V6(80), &all), "Denied");
+    }
+
+    #[test]
+    fn addresses_that_come_with_services_are_their_hosts() {
+        let all =
+            [service(10, 7, 8080, "B.test."), service(10, 1, 80, "a.test."), service(10, 2, 80, "c.test.")];
+        let additional = [
+            address("b.test.", [10, 0, 0, 2], 30),
+            address("B.TEST.", [10, 0, 0, 1], 5),
+            address("c.test.", [10, 0, 0, 2], 30),
+            address("other.test.", [10, 0, 0, 3], 1),
+        ];
+        let located = |kind| {
+            let question = Question::new(name("api.test."), kind);
+            let answer = question.clone().read(&all).expect("an answer");
+            shown(Some(question.locate(answer, &additional)))
+        };
+        assert_eq!(
+            located(Kind::LocatedServices),
+            "10.0.0.1:8080*7 10.0.0.2:80*2 10.0.0.2:8080*7 a.test:80*1 for 5s"
+        );
+        assert_eq!(located(Kind::Services), "a.test:80*1 b.test:8080*7 c.test:80*2 for 9s");
+    }
+
+    #[test]
+    fn more_addresses_than_members_end_early() {
+        let ips = (0..1_000u32).map(|n| IpAddr::from((0x0a00_0000 + n).to_be_bytes()));
+        let addresses = Addresses::from([("a.test".to_owned(), ips.collect())]);
+        let entry = |port| Entry { host: "a.test".to_owned(), port, weight: 0 };
+        let entries = (1..=1_000).map(entry).collect();
+        assert_eq!(replace_hosts(entries, &addresses).len(), MOST_MEMBERS + 1);
     }
 }

@@ -1,5 +1,6 @@
 //! Looking a name up: at the name servers of `server=`, or by the system's rules (`/etc/hosts`, and the name
-//! servers and search domains of `resolv.conf`, both read each time, on another thread).
+//! servers and search domains of `resolv.conf`, both read each time, on another thread). The targets of services are looked
+//! up at the same name servers; by the system's rules they stay names, which are followed by these rules later.
 //!
 //! The questions are asked by hickory, whose `Resolver` is not used: it takes the target of a service for an
 //! alias, so that services behind an alias are denied; it takes a failure of one family for its absence; and
@@ -8,7 +9,9 @@
 use super::answers::Answer;
 use super::pool::{Server, find_servers, pools, system_servers, unreadable};
 use super::records::{Kind, Question};
+use super::targets::Targets;
 use crate::fault::{Defect, FaultKind};
+use crate::list::Objection;
 use hickory_resolver::Hosts;
 use hickory_resolver::config::{ResolverConfig, ResolverOpts};
 use hickory_resolver::proto::rr::Name;
@@ -29,6 +32,16 @@ pub(super) struct Resolver {
     first: usize,
     /// The reading of the system's files that has not ended: there is one at a time, however slow it is.
     reading: Option<JoinHandle<SystemFiles>>,
+    /// The targets of services, where they are looked up here.
+    targets: Targets,
+}
+
+/// The result of a look-up.
+pub(super) struct LookUpResult {
+    /// The answers to the questions of the source, always in the same order.
+    pub(super) answers: Vec<Answer>,
+    /// Why targets of services are left out of them.
+    pub(super) objections: Vec<Objection>,
 }
 
 /// The files by which the system looks names up.
@@ -49,14 +62,15 @@ impl SystemFiles {
 
 impl Resolver {
     pub(super) fn new(source: DnsSource) -> Resolver {
-        Resolver { source, first: 0, reading: None }
+        Resolver { source, first: 0, reading: None, targets: Targets::default() }
     }
 
-    /// The answers to the questions of the source, always in the same order.
-    pub(super) async fn look_up(&mut self) -> Vec<Answer> {
+    /// Asks the questions of the source.
+    pub(super) async fn look_up(&mut self) -> LookUpResult {
         let kinds = match self.source.records {
             DnsRecords::Addresses { port } => vec![Kind::V4(port), Kind::V6(port)],
-            DnsRecords::Services => vec![Kind::Services],
+            DnsRecords::Services if self.source.servers.is_empty() => vec![Kind::Services],
+            DnsRecords::Services => vec![Kind::LocatedServices],
         };
         let result = match timeout(LOOK_UP_WITHIN, self.try_names(&kinds)).await {
             Ok(result) => result,
@@ -69,21 +83,21 @@ impl Resolver {
                 Err(Defect::new(FaultKind::Unreachable, problem, "see to the name servers"))
             }
         };
-        result.unwrap_or_else(|defect| vec![Answer::Failed(defect); kinds.len()])
+        result.unwrap_or_else(|defect| LookUpResult::new(vec![Answer::Failed(defect); kinds.len()]))
     }
 
     /// Asks for each name that may be meant, until one has records. A failure for one of them is remembered:
     /// that the others do not exist does not say that there are none.
-    async fn try_names(&mut self, kinds: &[Kind]) -> Result<Vec<Answer>, Defect> {
-        let name = Name::from_str_relaxed(&self.source.name).map_err(|e| {
-            let problem = format!("\"{}\" is no name: {e}", short(&self.source.name));
+    async fn try_names(&mut self, kinds: &[Kind]) -> Result<LookUpResult, Defect> {
+        let name = Name::from_str_relaxed(&self.source.name).map_err(|_| {
+            let problem = format!("\"{}\" is no name that DNS can have", short(&self.source.name));
             Defect::new(FaultKind::Settings, problem, "write it as \"api.example.com\"")
         })?;
         let (servers, names) = if self.source.servers.is_empty() {
             let files = self.read_system().await?;
             let hosts = files.hosts.as_ref();
             if let Some(answers) = hosts.and_then(|hosts| in_hosts_file(hosts, &absolute(&name), kinds)) {
-                return Ok(answers);
+                return Ok(LookUpResult::new(answers));
             }
             let (config, options) = files.settings?;
             let names = candidates(&name, &config, options.ndots);
@@ -96,13 +110,35 @@ impl Resolver {
         for name in &names {
             let answers = self.ask_in_turn(&servers, name, kinds).await;
             if answers.iter().any(Answer::is_found) {
-                return Ok(answers);
+                return Ok(self.locate(answers, servers, kinds).await);
             }
             if !result.iter().any(Answer::is_failed) {
                 result = answers;
             }
         }
-        Ok(result)
+        Ok(LookUpResult::new(result))
+    }
+
+    /// The result that answers of these servers are, with addresses in place of the targets of located services.
+    async fn locate(
+        &mut self,
+        answers: Vec<Answer>,
+        mut servers: Vec<Server>,
+        kinds: &[Kind],
+    ) -> LookUpResult {
+        if !kinds.contains(&Kind::LocatedServices) {
+            return LookUpResult::new(answers);
+        }
+        // The one that answered for the services comes first.
+        let first = self.first.checked_rem(servers.len()).unwrap_or_default();
+        servers.rotate_left(first);
+        let mut result = LookUpResult::new(Vec::new());
+        for answer in answers {
+            let (answer, objections) = self.targets.locate(answer, &servers).await;
+            result.answers.push(answer);
+            result.objections.extend(objections);
+        }
+        result
     }
 
     /// Reads the system's files on a thread that may wait. Where a look-up ends meanwhile, the next one waits for
@@ -136,8 +172,15 @@ impl Resolver {
     }
 }
 
+impl LookUpResult {
+    /// The result that has everything of these answers.
+    fn new(answers: Vec<Answer>) -> LookUpResult {
+        LookUpResult { answers, objections: Vec::new() }
+    }
+}
+
 /// The name itself, without search domains.
-fn absolute(name: &Name) -> Name {
+pub(super) fn absolute(name: &Name) -> Name {
     let mut name = name.clone();
     name.set_fqdn(true);
     name

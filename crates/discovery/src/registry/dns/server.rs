@@ -18,6 +18,8 @@ const SRV: u16 = 33;
 pub(super) enum Reply {
     /// Those of these records that have the type of the question, and all aliases.
     Records(Vec<Record>),
+    /// The same of the first of these, with the others in the additional section.
+    Both(Vec<Record>, Vec<Record>),
     /// No record, and this code: 2 is a failure, 3 that there is no such name, 5 a refusal.
     Code(u8),
 }
@@ -145,23 +147,26 @@ fn respond(packet: &[u8], answer: &dyn Fn(&str) -> Reply, most: usize) -> Option
     let (name, length) = decode(packet.get(12..)?)?;
     let question = packet.get(12..12 + length + 4)?;
     let kind = u16::from_be_bytes([question[length], question[length + 1]]);
-    let (code, mut records): (u8, Vec<Record>) = match answer(&name) {
-        Reply::Records(all) => {
-            (0, all.into_iter().filter(|record| record.kind == kind || record.kind == CNAME).collect())
-        }
-        Reply::Code(code) => (code, Vec::new()),
+    let (code, all, mut additional) = match answer(&name) {
+        Reply::Records(all) => (0, all, Vec::new()),
+        Reply::Both(all, additional) => (0, all, additional),
+        Reply::Code(code) => (code, Vec::new(), Vec::new()),
     };
-    let bytes: usize = records.iter().map(|record| record.bytes.len()).sum();
+    let is_wanted = |record: &Record| record.kind == kind || record.kind == CNAME;
+    let mut records: Vec<Record> = all.into_iter().filter(is_wanted).collect();
+    let bytes: usize = records.iter().chain(&additional).map(|record| record.bytes.len()).sum();
     let is_cut = 12 + question.len() + bytes > most;
     if is_cut {
         records.clear();
+        additional.clear();
     }
     let mut out = packet[..2].to_vec();
     out.extend([if is_cut { 0x83 } else { 0x81 }, 0x80 | code, 0, 1]);
     out.extend(u16::try_from(records.len()).expect("few records").to_be_bytes());
-    out.extend([0; 4]);
+    out.extend([0; 2]);
+    out.extend(u16::try_from(additional.len()).expect("few records").to_be_bytes());
     out.extend(question);
-    for record in &records {
+    for record in records.iter().chain(&additional) {
         out.extend(&record.bytes);
     }
     Some(out)

@@ -4,8 +4,10 @@ use super::answers::Entry;
 use super::server::{FakeServer, Record, Reply, address, alias, service};
 use super::{known_entries, members};
 use crate::list::{Snapshot, listed};
-use crate::registry::fake::{next, posted_by};
+use crate::registry::fake::{BOUND, next, posted_by};
 use crate::source::FollowedSource;
+use std::collections::BTreeSet;
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use weir_plan::{DnsRecords, DnsSource, SourceKind};
 
@@ -66,22 +68,114 @@ fn addresses_of_both_families_are_members() {
 }
 
 #[test]
-fn services_of_the_lowest_priority_are_members_by_name_with_their_weights() {
+fn services_of_the_lowest_priority_are_members_with_their_weights() {
     let all = vec![
         service(NAME, 20, 5, "far.test", 80),
         service(NAME, 10, 10, "B.test", 8081),
         service(NAME, 10, 0, "a.test", 8080),
         service(NAME, 10, 30, "b.test", 8080),
+        address("a.test", "10.0.0.1"),
+        address("b.test", "10.0.0.2"),
+        address("far.test", "10.0.0.3"),
     ];
-    assert_eq!(first_list(DnsRecords::Services, all), "a.test:8080*0.1 b.test:8080*30 b.test:8081*10");
-    let equal = vec![service(NAME, 1, 0, "b.test", 80), service(NAME, 1, 0, "a.test", 80)];
-    assert_eq!(first_list(DnsRecords::Services, equal), "a.test:80 b.test:80");
+    let list = first_list(DnsRecords::Services, all);
+    assert_eq!(list, "10.0.0.1:8080*0.1 10.0.0.2:8080*30 10.0.0.2:8081*10");
+    let equal = vec![
+        service(NAME, 1, 0, "b.test", 80),
+        service(NAME, 1, 0, "a.test", 80),
+        address("a.test", "10.0.0.2"),
+        address("b.test", "10.0.0.1"),
+    ];
+    assert_eq!(first_list(DnsRecords::Services, equal), "10.0.0.1:80 10.0.0.2:80");
+}
+
+#[test]
+fn targets_of_services_are_asked_for_at_the_server_that_names_them() {
+    // No other server knows them. That before it refuses everything.
+    let (refusing, _) = with_reply(Reply::Code(5));
+    let knowing = FakeServer::start(|name| match name {
+        NAME => Reply::Records(vec![
+            service(NAME, 1, 3, "a.test", 80),
+            service(NAME, 1, 2, "b.test", 81),
+            service(NAME, 1, 1, "10.0.0.9", 82),
+        ]),
+        "a.test" => Reply::Records(vec![address(name, "10.0.0.1"), address(name, "fd00::1")]),
+        "b.test" => Reply::Records(vec![alias(name, "c.test"), address("c.test", "10.0.0.2")]),
+        _ => Reply::Code(3),
+    });
+    let (_asked, all) = posted_by(source(DnsRecords::Services, HOUR_NS, &[&refusing, &knowing]));
+    assert_eq!(next(&all), "10.0.0.1:80*3 10.0.0.2:81*2 10.0.0.9:82 [fd00::1]:80*3");
+}
+
+#[test]
+fn targets_whose_addresses_come_with_the_answer_are_not_asked_for() {
+    let (out, questions) = channel();
+    let server = FakeServer::start(move |name| {
+        let _ = out.send(name.to_owned());
+        let services = ["a.test", "b.test"].map(|target| service(NAME, 1, 1, target, 80));
+        match name {
+            NAME => Reply::Both(services.to_vec(), vec![address("a.test", "10.0.0.1")]),
+            name => Reply::Records(vec![address(name, "10.0.0.2")]),
+        }
+    });
+    let (_asked, all) = posted_by(source(DnsRecords::Services, HOUR_NS, &[&server]));
+    assert_eq!(next(&all), "10.0.0.1:80 10.0.0.2:80");
+    let names: BTreeSet<String> = questions.try_iter().collect();
+    assert_eq!(Vec::from_iter(names), [NAME, "b.test"]);
+}
+
+#[test]
+fn a_target_without_an_answer_keeps_its_addresses_and_one_that_has_none_is_a_finding() {
+    let reply = Arc::new(Mutex::new(Reply::Records(vec![address("b.test", "10.0.0.2")])));
+    let shared = reply.clone();
+    let (out, look_ups) = channel();
+    let server = FakeServer::start(move |name| match name {
+        NAME => {
+            let _ = out.send(());
+            Reply::Records(["a.test", "b.test"].map(|target| service(NAME, 1, 1, target, 80)).to_vec())
+        }
+        "a.test" => Reply::Records(vec![address(name, "10.0.0.1")]),
+        _ => shared.lock().expect("a reply").clone(),
+    });
+    // Without `hold`: an answer that lacks a member removes it at once.
+    let (_asked, all) = posted_by(source(DnsRecords::Services, 0, &[&server]));
+    assert_eq!(next(&all), "10.0.0.1:80 10.0.0.2:80");
+    replace(&reply, Reply::Code(2));
+    let begun = look_ups.try_iter().count();
+    assert!(begun > 0);
+    // The second look-up from now on has only this answer, and the third begins after it. The list is the same.
+    for _ in 0..3 {
+        look_ups.recv_timeout(BOUND).expect("a look-up");
+    }
+    assert!(all.try_recv().is_err());
+    replace(&reply, Reply::Code(3));
+    let list = all.recv_timeout(BOUND).expect("an update").expect("a list");
+    assert_eq!(list.members.iter().map(|member| member.addr.as_str()).collect::<Vec<_>>(), ["10.0.0.1:80"]);
+    let finding = list.left_out.first().expect("a finding").to_string();
+    let problem = "the target \"b.test\" of an SRV record has no address at the name servers of `server`";
+    assert_eq!(finding, format!("entry 2: {problem}; see to its A and AAAA records there"));
+}
+
+#[test]
+fn services_whose_targets_all_fail_are_no_answer() {
+    let server = FakeServer::start(|name| match name {
+        NAME => Reply::Records(vec![service(NAME, 1, 1, "a.test", 80)]),
+        _ => Reply::Code(5),
+    });
+    let (_asked, all) = posted_by(source(DnsRecords::Services, HOUR_NS, &[&server]));
+    let fault = next(&all);
+    assert!(fault.starts_with("dns SRV api.test: the name server 127.0.0.1:"), "{fault}");
+    assert!(fault.contains(" of a.test: "), "{fault}");
 }
 
 #[test]
 fn aliases_are_followed_within_an_answer_and_from_one_to_the_next() {
-    let all = vec![alias(NAME, "blue.test"), service("blue.test", 1, 1, "a.test", 80)];
-    assert_eq!(first_list(DnsRecords::Services, all), "a.test:80");
+    let all = vec![
+        alias(NAME, "blue.test"),
+        service("blue.test", 1, 1, "a.test", 80),
+        address("a.test", "10.0.0.1"),
+    ];
+    assert_eq!(first_list(DnsRecords::Services, all), "10.0.0.1:80");
     let server = FakeServer::start(|name| match name {
         "blue.test" => Reply::Records(vec![address(name, "10.0.0.1")]),
         name => Reply::Records(vec![alias(name, "blue.test")]),

@@ -6,10 +6,10 @@
 //! that `serde_json`'s feature `arbitrary_precision` changes nothing.
 
 use crate::fault::{Defect, FaultKind};
+use crate::registry::json::Flaw;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
-use serde_json::error::Category;
 use serde_json::value::RawValue;
 use std::fmt;
 use std::marker::PhantomData;
@@ -115,14 +115,8 @@ pub(super) fn read<'a>(text: &'a str, url: &str) -> Result<Applications<'a>, Def
         Defect::new(kind, format!("what {url} answers is no registry of Eureka: {why}"), REMEDY)
     };
     let body: Object<Body<'a>> = serde_json::from_str(text).map_err(|e| {
-        let kind = match e.classify() {
-            Category::Eof => FaultKind::Cut,
-            Category::Data => FaultKind::Shape,
-            Category::Syntax | Category::Io => FaultKind::Syntax,
-        };
-        let whole = e.to_string();
-        let message = whole.rsplit_once(" at line ").map_or(whole.as_str(), |(message, _)| message);
-        wrong(kind, &format!("{} (line {}, column {})", short(message), e.line(), e.column()))
+        let Flaw { kind, words } = Flaw::new(&e, "has another form than Eureka's lists");
+        wrong(kind, &format!("it {words}"))
     })?;
     let Object(Body { applications: Object(applications) }) = body;
     // An empty registry has a hash.

@@ -11,6 +11,7 @@ use hyper::header::{ACCEPT, AUTHORIZATION, HOST, HeaderName, HeaderValue, USER_A
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use std::fmt;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -227,7 +228,7 @@ fn unusable(why: &CannotUse) -> Defect {
 }
 
 /// A server with which there is no TLS, and what to do about it if that is a matter of certificates.
-fn insecure(endpoint: &Endpoint, why: &std::io::Error) -> Defect {
+fn insecure(endpoint: &Endpoint, why: &io::Error) -> Defect {
     let reason = why.get_ref().and_then(|inner| inner.downcast_ref::<tokio_rustls::rustls::Error>());
     let remedy = match reason.map(TlsError::from_rustls) {
         Some(TlsError::WrongName) => {
@@ -238,6 +239,15 @@ fn insecure(endpoint: &Endpoint, why: &std::io::Error) -> Defect {
         }
         Some(TlsError::WantsCertificate) => {
             "give a certificate: `cert` and `key` of `tls.client`, `client-certificate` of a kubeconfig"
+        }
+        Some(TlsError::NoTls) => {
+            let remedy = "is the registry's address http://?".to_owned();
+            return Defect { remedy, ..unreachable(endpoint, &"it does not speak TLS") };
+        }
+        // Some servers without TLS end the connection and say nothing.
+        None if why.kind() == io::ErrorKind::UnexpectedEof => {
+            let remedy = "see to the registry, and whether its address is http://".to_owned();
+            return Defect { remedy, ..unreachable(endpoint, &"it ends the connection where TLS begins") };
         }
         _ => return unreachable(endpoint, why),
     };

@@ -32,6 +32,20 @@ use tokio::time::{Instant, timeout};
 use weir_net::transport::tls::ClientFiles;
 use weir_plan::http::short;
 
+/// The beginning of the URL of a registry without TLS.
+const PLAIN: &str = "http://";
+
+/// How much of a refusal is searched for words about TLS.
+const MOST_REASON: usize = 1024;
+
+/// What servers say to a question without TLS where they want it: those in Go, nginx, Apache and Tomcat.
+const TLS_IS_WANTED: [&str; 4] = [
+    "HTTP request to an HTTPS server",
+    "plain HTTP request was sent to HTTPS port",
+    "speaking plain HTTP to an SSL-enabled server port",
+    "This combination of host and port requires TLS",
+];
+
 /// How long a whole list may take.
 pub(super) const LIST_TIME: Duration = Duration::from_secs(30);
 
@@ -211,11 +225,25 @@ impl Answer {
         matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
     }
 
+    /// Whether the registry refuses a question because it comes without TLS.
+    fn is_for_tls(&self) -> bool {
+        if self.status != StatusCode::BAD_REQUEST || !self.url.starts_with(PLAIN) {
+            return false;
+        }
+        let beginning = String::from_utf8_lossy(self.body.get(..MOST_REASON).unwrap_or(&self.body));
+        TLS_IS_WANTED.iter().any(|words| beginning.contains(words))
+    }
+
     /// What another status than 200 means.
     pub(super) fn refusal(&self) -> Defect {
         let Answer { status, url, .. } = self;
         let problem = format!("{url} answers {status}");
         match *status {
+            _ if self.is_for_tls() => Defect::new(
+                FaultKind::Unexpected,
+                format!("{url} is asked without TLS, and wants it"),
+                "is the registry's address https://?",
+            ),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Defect::new(
                 FaultKind::Forbidden,
                 problem,
@@ -270,6 +298,21 @@ fn cut_off(url: &str, e: &(dyn std::error::Error + 'static)) -> Defect {
         let problem = format!("the answer of {url} has more than {} MiB", MOST_BYTES >> 20);
         return Defect::new(FaultKind::TooLarge, problem, "is that address the registry's?");
     }
-    let cause = e.source().map(|source| format!(": {source}")).unwrap_or_default();
-    Defect::new(FaultKind::Cut, format!("{url} gives no whole answer: {e}{cause}"), "see to the registry")
+    let hyper = e.downcast_ref::<hyper::Error>();
+    let (why, remedy) = match hyper {
+        Some(e) if e.is_parse_too_large() => ("its head is too long".to_owned(), "see to the registry"),
+        // An alert of TLS, for one.
+        Some(e) if e.is_parse() && url.starts_with(PLAIN) => {
+            ("it does not speak HTTP/1.1".to_owned(), "is the registry's address https://?")
+        }
+        Some(e) if e.is_parse() => {
+            ("it does not speak HTTP/1.1".to_owned(), "is that address the registry's?")
+        }
+        Some(e) if e.is_incomplete_message() || e.is_closed() => {
+            ("the connection ended before it did".to_owned(), "see to the registry")
+        }
+        // The system's own words say the most.
+        _ => (e.source().map_or_else(|| e.to_string(), |cause| cause.to_string()), "see to the registry"),
+    };
+    Defect::new(FaultKind::Cut, format!("{url} gives no whole answer: {why}"), remedy)
 }

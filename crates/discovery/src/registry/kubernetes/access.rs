@@ -116,7 +116,7 @@ fn read_namespace(path: &Path) -> Result<String, Defect> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(DEFAULT_NAMESPACE.to_owned()),
         read => read.map_err(|e| wrong(e.to_string()))?,
     };
-    let text = String::from_utf8(bytes).map_err(|e| wrong(e.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8".to_owned()))?;
     match text.trim() {
         "" => Ok(DEFAULT_NAMESPACE.to_owned()),
         name if name.contains(char::is_whitespace) => Err(wrong(format!("it says \"{}\"", short(name)))),

@@ -6,6 +6,7 @@
 
 use crate::fault::{Defect, FaultKind};
 use crate::list::{MOST_BYTES, MOST_ENTRIES, MOST_MEMBERS, too_many};
+use crate::registry::json::Flaw;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -80,7 +81,8 @@ impl Slices {
     /// # Errors
     /// The text is no page, or the list is above a limit.
     pub(super) fn add_page(&mut self, text: &str) -> Result<PageEnd, Defect> {
-        let page: PageRecord = serde_json::from_str(text).map_err(|e| malformed("a list", &e))?;
+        let page: PageRecord =
+            serde_json::from_str(text).map_err(|e| malformed("a list that cannot be read", &e))?;
         for slice in page.items.unwrap_or_default() {
             self.put(slice)?;
         }
@@ -98,15 +100,16 @@ impl Slices {
     /// # Errors
     /// The watch is at an error, the line is no event, or the list is above a limit now.
     pub(super) fn apply(&mut self, line: &[u8]) -> Result<Progress, Defect> {
-        let event: EventRecord = serde_json::from_slice(line).map_err(|e| malformed("an event", &e))?;
+        let event: EventRecord =
+            serde_json::from_slice(line).map_err(|e| malformed("an event that cannot be read", &e))?;
         let (version, is_change) = match event.kind.as_str() {
             "ADDED" | "MODIFIED" => (self.put(event.object)?, true),
             "DELETED" => {
-                let gone: SliceRecord = read(event.object)?;
+                let gone = read_slice(event.object)?;
                 self.remove(&gone.metadata.name);
                 (gone.metadata.resource_version, true)
             }
-            "BOOKMARK" => (read::<SliceRecord>(event.object)?.metadata.resource_version, false),
+            "BOOKMARK" => (read_slice(event.object)?.metadata.resource_version, false),
             "ERROR" => return Err(refusal(event.object)),
             other => {
                 let problem = format!("the watch has an event \"{}\"", short(other));
@@ -118,8 +121,7 @@ impl Slices {
 
     /// Puts a slice in the place of the one with its name. Returns its version.
     fn put(&mut self, raw: &RawValue) -> Result<String, Defect> {
-        let record: SliceRecord = read(raw)?;
-        let SliceRecord { metadata, endpoints, ports } = record;
+        let SliceRecord { metadata, endpoints, ports } = read_slice(raw)?;
         let slice = Slice {
             ports: ports.unwrap_or_default().into_iter().filter_map(PortRecord::tcp).collect(),
             instances: endpoints.unwrap_or_default().into_iter().map(EndpointRecord::instance).collect(),
@@ -184,6 +186,12 @@ struct SliceRecord {
     metadata: Metadata,
     endpoints: Option<Vec<EndpointRecord>>,
     ports: Option<Vec<PortRecord>>,
+}
+
+/// The part of a slice that says which it is.
+#[derive(Deserialize)]
+struct NameRecord {
+    metadata: Metadata,
 }
 
 #[derive(Default, Deserialize)]
@@ -258,15 +266,21 @@ impl PortRecord {
     }
 }
 
-fn read<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Result<T, Defect> {
-    serde_json::from_str(raw.get()).map_err(|e| malformed("an EndpointSlice", &e))
+fn read_slice(raw: &RawValue) -> Result<SliceRecord, Defect> {
+    serde_json::from_str(raw.get()).map_err(|e| match serde_json::from_str::<NameRecord>(raw.get()) {
+        Ok(NameRecord { metadata }) if !metadata.name.is_empty() => {
+            let name = short(&metadata.name);
+            malformed(&format!("the EndpointSlice \"{name}\", which cannot be read"), &e)
+        }
+        _ => malformed("an EndpointSlice that cannot be read", &e),
+    })
 }
 
 /// What a watch says that cannot go on.
 fn refusal(raw: &RawValue) -> Defect {
-    let status: StatusRecord = match read(raw) {
+    let status: StatusRecord = match serde_json::from_str(raw.get()) {
         Ok(status) => status,
-        Err(defect) => return defect,
+        Err(e) => return malformed("an error that cannot be read", &e),
     };
     let code = status.code.unwrap_or_default();
     let words = [status.reason, status.message].into_iter().flatten();
@@ -277,7 +291,8 @@ fn refusal(raw: &RawValue) -> Defect {
 }
 
 fn malformed(what: &str, e: &serde_json::Error) -> Defect {
-    let problem = format!("the API server sends {what} that cannot be read: {}", short(&e.to_string()));
+    let Flaw { words, .. } = Flaw::new(e, "has another form than Kubernetes gives it");
+    let problem = format!("the API server sends {what}: it {words}");
     Defect::new(FaultKind::Shape, problem, "is that address the API server's?")
 }
 
@@ -327,6 +342,12 @@ mod tests {
         for wrong in ["{", r#"{"type": "ADDED"}"#, r#"{"type": "NEW", "object": {}}"#] {
             assert_eq!(slices.apply(wrong.as_bytes()).expect_err(wrong).kind, FaultKind::Shape);
         }
+        let odd = r#"{"items": [{"metadata": {"name": "web-1"}, "endpoints": 7}]}"#;
+        let problem = slices.add_page(odd).expect_err(odd).problem;
+        let name = "the EndpointSlice \"web-1\", which cannot be read";
+        let wanted =
+            format!("the API server sends {name}: it has another form than Kubernetes gives it, at its");
+        assert!(problem.starts_with(&wanted), "{problem}");
         let expired = br#"{"type": "ERROR", "object": {"kind": "Status", "reason": "Expired", "code": 410}}"#;
         let defect = slices.apply(expired).expect_err("an error");
         assert!(defect.to_string().contains("410, Expired;"), "{defect}");

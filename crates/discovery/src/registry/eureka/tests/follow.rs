@@ -181,9 +181,9 @@ fn what_is_no_registry_is_a_fault() {
     let cases: [(Answer, &str); 6] = [
         (html, "answers with text/html, not with JSON"),
         (redirect, "redirects to /eureka/apps, which weir does not follow"),
-        (|| Reply::Json("[".repeat(10_000)), "is no registry of Eureka: invalid type: sequence"),
+        (|| Reply::Json("[".repeat(10_000)), "of Eureka: it has another form than Eureka's lists, at"),
         (|| Reply::Json("{\"applications\":".repeat(10_000)), "is no registry of Eureka"),
-        (|| Reply::Json("{}".to_owned()), "is no registry of Eureka: missing field"),
+        (|| Reply::Json("{}".to_owned()), "another form than Eureka's lists, at its line 1 and column"),
         (|| Reply::Other(503, Vec::new(), String::new()), "answers 503"),
     ];
     for (reply, words) in cases {

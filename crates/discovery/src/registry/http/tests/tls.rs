@@ -1,11 +1,12 @@
 //! Registries behind TLS: which are trusted, which are not, and what weir shows to them.
 
 use super::super::{Client, GivenTrust, Trust, trust};
-use super::{ask, client, run};
+use super::{ask, client, raw, run};
 use crate::fault::{Defect, FaultKind};
 use crate::file::folder::Folder;
 use crate::registry::fake::{BOUND, Fake, Question, Reply};
 use crate::registry::fake_tls::Authority;
+use std::io::{Read, Write};
 use weir_plan::{CertificateFiles, TlsClient};
 
 /// The name that registries' certificates are for.
@@ -166,4 +167,30 @@ fn a_server_without_tls_is_a_fault() {
     fake.url = fake.url.replace("https://", "http://");
     let defect = ask(&fake, BOUND).expect_err("TLS");
     assert!(matches!(defect.kind, FaultKind::Unreachable | FaultKind::Cut), "{defect}");
+}
+
+#[test]
+fn an_address_of_the_wrong_scheme_is_a_sentence_with_the_other_one() {
+    // As a server in Go answers to the first bytes of TLS.
+    let fake = Fake::accept("https", |mut socket| {
+        if socket.read(&mut [0; 4096]).is_ok_and(|n| n > 0) {
+            let _ = socket.write_all(b"HTTP/1.0 400 Bad Request\r\n\r\n");
+        }
+        drop(std::io::copy(&mut socket, &mut std::io::sink()));
+    });
+    let authority = Authority::new("scheme");
+    let defect = get(&fake, Trust::Given(given(&authority, None))).expect_err("no TLS");
+    let problem = format!("{} cannot be reached: it does not speak TLS", fake.url);
+    assert_eq!(defect.to_string(), format!("{problem}; is the registry's address http://?"));
+    // As it answers without TLS where it has TLS.
+    let text = "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
+    let fake = Fake::start(move |_| raw(text));
+    let defect = ask(&fake, BOUND).expect("an answer").json().expect_err("a refusal");
+    let problem = format!("{}/list?a=b is asked without TLS, and wants it", fake.url);
+    assert_eq!(defect.to_string(), format!("{problem}; is the registry's address https://?"));
+    // Others answer with an alert.
+    let fake = Fake::start(|_| raw(b"\x15\x03\x03\x00\x02\x02\x32"));
+    let defect = ask(&fake, BOUND).expect_err("no HTTP");
+    let problem = format!("{}/list?a=b gives no whole answer: it does not speak HTTP/1.1", fake.url);
+    assert_eq!(defect.to_string(), format!("{problem}; is the registry's address https://?"));
 }
