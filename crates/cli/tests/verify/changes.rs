@@ -3,6 +3,7 @@
 
 use super::requests::{recorded, served};
 use crate::shared::common::{Scratch, run};
+use crate::shared::figures::root;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -194,6 +195,75 @@ fn withdrawn_members_that_fail_are_picked_no_more_in_both_worlds() {
         let changes = count_changes(&runs[*name]);
         assert!(if *name == "relaying" { changes == 0 } else { changes >= 4 }, "{name}: {changes}");
     }
+}
+
+/// Rows of the example, in a twentieth of their time: with every list believed 20 of 55 parts of the window have no target.
+#[test]
+fn a_registry_that_forgets_costs_the_same_in_both_worlds() {
+    let file = root().join("examples/discovery.star");
+    let file = file.to_str().expect("UTF-8");
+    for (doubt, low, high) in [("doubt=True", 1.0, 1.0), ("doubt=False", 0.5, 0.75)] {
+        let rows = ["verify", file, "half", "everything", "-p", doubt, "-p", "second=50ms"];
+        let ran = run(&[&rows[..], &["--runs", "2", "--output", "json", "--quiet"]].concat());
+        assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.err);
+        let found: Value = serde_json::from_str(&ran.out).expect("JSON");
+        let scenarios = found["scenarios"].as_array().expect("scenarios");
+        assert_eq!(scenarios.len(), 2, "{found}");
+        // On a machine that was too busy for every run there is nothing to compare.
+        for scenario in scenarios.iter().filter(|s| s["runs"] != 0) {
+            let statistics = scenario["statistics"].as_array().expect("statistics");
+            let success = statistics.iter().find(|s| s["name"] == "success").expect("the statistic");
+            let value = |world: &str| success[world]["value"].as_f64().expect("a share");
+            let (simulated, real) = (value("simulated"), value("real"));
+            assert!((simulated - real).abs() < 0.03, "{doubt}: {scenario}");
+            if scenario["name"] == "everything" {
+                assert!((low..=high).contains(&simulated), "{doubt}: {scenario}");
+            }
+            // What the five get together that get least: a third where the list without them is believed, else a half.
+            let targets = scenario["targets"].as_array().expect("targets");
+            let share = |of: &Value, world: &str| of[world]["value"].as_f64().expect("a share");
+            let of = |of: &Value| (share(of, "simulated_share"), share(of, "real_share"));
+            let mut shares: Vec<(f64, f64)> = targets.iter().map(of).collect();
+            shares.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let least = shares[..5].iter().fold((0.0, 0.0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+            assert!((least.0 - least.1).abs() < 0.1, "{doubt}: {least:?} of {scenario}");
+        }
+    }
+}
+
+/// What is simulated only is said with its line before anything runs, and how the others are verified.
+#[test]
+fn what_is_not_played_is_said_with_its_line() {
+    let file = root().join("examples/discovery.star");
+    let file = file.to_str().expect("UTF-8");
+    let text = std::fs::read_to_string(file).expect("the example");
+    let line = 1 + text.lines().position(|l| l.contains("change.rolling(")).expect("a deploy");
+    let ran = run(&["verify", file, "--quiet"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    let place = format!("discovery.star:{line}:");
+    for says in [
+        "scenario \"lags\" has a change of a fleet with `life` (",
+        "scenario \"lags, drains\" has a change of a fleet with `life` (",
+        &place,
+        "right half everything flaps 'cut off' 'cut off, ejects'",
+    ] {
+        assert!(ran.err.contains(says), "{says}: {}", ran.err);
+    }
+    assert_eq!(ran.err.matches("`life`").count(), 2, "each once: {}", ran.err);
+}
+
+/// A run that ends before its changes says so.
+#[test]
+fn changes_that_a_run_does_not_come_to_are_said() {
+    let scratch = Scratch::new("verify-unreached");
+    let file = scratch.file(
+        "t.star",
+        scenarios(&[Changing("late", "fleet(4, app)", "lb.random(f)", "change.leave(f, at = 1525*ms)")]),
+    );
+    let ran = run(&["verify", &file, "--runs", "2", "--requests", "20", "--output", "json", "--quiet"]);
+    assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.err);
+    let says = "1 of its 1 changes come after the last request of a run";
+    assert!(ran.out.contains(says) && ran.out.contains("t.star:"), "{}", ran.out);
 }
 
 /// Balancers see a change late: each at its own instant, all its loops at once.
