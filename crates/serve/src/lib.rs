@@ -40,6 +40,6 @@ pub use threads::certificates::check_certificates;
 pub use transport::bind::CannotListen;
 pub use transport::inherit::Inherited;
 pub use transport::side_listener::SideListener;
-pub use verify_run::{BalancerCreated, RequestEnded, RunEvent, RunRole, VerifyRun};
+pub use verify_run::{BalancerCreated, PlayerMailbox, RequestEnded, RunEvent, RunRole, VerifyRun};
 pub use weir_net::io::system::explain;
 pub use weir_net::transport::tls::CannotUse;

@@ -3,14 +3,15 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::mpsc::Sender;
+use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use weir_plan::NodeId;
 use weir_plan::fleets::Timetable;
 use weir_policy::config::Balance;
 use weir_policy::health::HealthConfig;
 use weir_policy::snapshot::Snapshot;
 use weir_policy::upstream::UpstreamConfig;
-use weir_policy::{Operation, Outcome, TargetNames, Upstream};
+use weir_policy::{Operation, Outcome, TargetId, TargetNames, Upstream};
 use weir_stats::Key;
 
 /// A run that is paired with a replication of the simulation.
@@ -32,6 +33,33 @@ pub struct VerifyRun {
     pub records: bool,
     /// Receives the events of the run.
     pub events: Sender<RunEvent>,
+    /// The way to the thread that plays the changes.
+    pub player: PlayerMailbox,
+}
+
+/// The way to the thread that plays the changes of a run; without such a thread messages are lost.
+#[derive(Debug, Default)]
+pub struct PlayerMailbox(OnceLock<Sender<PlayerMessage>>);
+
+/// A message to the thread that plays the changes of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PlayerMessage {
+    /// A target has failed.
+    Failed(TargetFailure),
+    /// Nothing changes any more.
+    Stop,
+}
+
+/// A failure that ends a target which only a doubted list lacks: a connection to it or a check of it has failed, or it was
+/// ejected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TargetFailure {
+    /// The node of the balancer.
+    pub lb: NodeId,
+    /// The target at which it failed.
+    pub target: TargetId,
+    /// When, ns from the start of the run.
+    pub at_ns: u64,
 }
 
 /// The part that a process plays in a run.
@@ -151,5 +179,25 @@ impl VerifyRun {
     /// Reports an event; ignored if the receiver is gone.
     pub(crate) fn report(&self, event: RunEvent) {
         let _ = self.events.send(event);
+    }
+
+    /// Whether this process plays changes of which some depend on targets that fail.
+    pub(crate) fn has_doubts(&self) -> bool {
+        matches!(self.role, RunRole::Routes { .. }) && !self.timetable.doubts.is_empty()
+    }
+}
+
+impl PlayerMailbox {
+    /// Begins to take messages; `None`: another thread takes them.
+    pub(crate) fn open(&self) -> Option<Receiver<PlayerMessage>> {
+        let (out, inbox) = channel();
+        self.0.set(out).ok().map(|()| inbox)
+    }
+
+    /// Sends a message.
+    pub(crate) fn send(&self, message: PlayerMessage) {
+        if let Some(out) = self.0.get() {
+            let _ = out.send(message);
+        }
     }
 }

@@ -19,7 +19,7 @@ use std::time::Duration;
 use weir_plan::json;
 use weir_plan::serving::serving_of;
 use weir_plan::{NodeId, with_inner};
-use weir_serve::{Options, Running, VerifyRun, start};
+use weir_serve::{Options, PlayerMailbox, Running, VerifyRun, start};
 use weir_stats::Key;
 
 /// The argument that makes the program a process of a run.
@@ -207,7 +207,9 @@ fn begin(setup: Setup, told: Sender<weir_serve::RunEvent>) -> Result<(Running, C
         Part::Serves(roots) => (Vec::new(), weir_serve::RunRole::Serves(roots)),
     };
     let key = Key::from_bits(key);
-    let paired = VerifyRun { key, secret, root, begins_ns, role: part, timetable, records, events: told };
+    let player = PlayerMailbox::default();
+    let paired =
+        VerifyRun { key, secret, root, begins_ns, role: part, timetable, records, events: told, player };
     let options =
         Options { quiet: true, loops: Some(1), paired: Some(Arc::new(paired)), ..Options::default() };
     let running = start(&Arc::new(point), &Arc::new(serving), &nodes, &options).map_err(failed)?;

@@ -118,7 +118,7 @@ fn before(point: &Point, nodes: &[(NodeId, Spec)]) -> CalibratedPoint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_plan::fleets::TargetMove;
+    use weir_plan::fleets::TargetNews;
     use weir_topology::{Request, evaluate};
 
     const FILE: &str = r#"
@@ -147,13 +147,14 @@ scenario("bare", lb.random(apps), traffic.constant(rate = 10), requests = 100, w
         let moves = |point: &Point, now: &dyn Fn(NodeId) -> NodeId| {
             let key = weir_stats::Key::new(1).with(0);
             let sights = weir_sim::timetable(point, &point.scenarios[0], key).unwrap().sights;
-            let now = |of: TargetMove| match of {
-                TargetMove::Add(id) => TargetMove::Add(now(id)),
-                TargetMove::Remove(id) => TargetMove::Remove(now(id)),
+            let now = |of: TargetNews| match of {
+                TargetNews::Add(id) => TargetNews::Add(now(id)),
+                TargetNews::Remove(id) => TargetNews::Remove(now(id)),
+                TargetNews::List(list) => panic!("a fleet has no source: {list:?}"),
             };
             let seen =
-                sights.into_iter().map(|sight| (sight.at_ns, sight.moves.into_iter().map(now).collect()));
-            seen.collect::<Vec<(u64, Vec<TargetMove>)>>()
+                sights.into_iter().map(|sight| (sight.at_ns, sight.news.into_iter().map(now).collect()));
+            seen.collect::<Vec<(u64, Vec<TargetNews>)>>()
         };
         let now = moves(&slowed.point, &|id| id);
         assert_eq!(now.len(), 3);

@@ -7,8 +7,11 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 use weir_plan::address::Address;
+use weir_plan::duration::show_ns;
 use weir_plan::serving::{Role, serving_of};
-use weir_plan::{Change, ChangeKind, Edge, Listen, Node, NodeId, Point, Scenario, Spec, Wait, with_inner};
+use weir_plan::{
+    Change, ChangeKind, Edge, First, Listen, Node, NodeId, Point, Scenario, Spec, Wait, with_inner,
+};
 
 /// A scenario prepared to be served.
 #[derive(Clone, Debug)]
@@ -46,22 +49,42 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Any free port.
 const ADDRESS: &str = "127.0.0.1:0";
 
-/// Processes that begin and end, and nodes that fail by changes, are simulated only.
-fn refuse_processes(point: &Point, scenario: &Scenario) -> Result<(), CannotVerify> {
+/// What of a scenario is simulated only, with its place: processes that begin and end, nodes that fail by changes, and the
+/// operator's word. `point`: with every member that ever is.
+pub(crate) fn find_unplayed(point: &Point, scenario: &Scenario) -> Option<String> {
+    let found = scenario.events.iter().find_map(|change| Some((name_unplayed(point, change)?, &change.span)));
     let is_driven = point.fleets.as_deref().is_some_and(|fleets| !fleets.driven.is_empty());
-    let is_simulated = |change: &Change| match change.what {
-        ChangeKind::Rolling { more, .. } => more.wait == Some(Wait::Eligible),
-        ChangeKind::Set { .. } => true,
-        _ => false,
-    };
-    if !is_driven && !scenario.events.iter().any(is_simulated) {
-        return Ok(());
+    let (what, span) = found.or_else(|| is_driven.then_some(("processes", &scenario.span)))?;
+    Some(format!("scenario \"{}\" has {what} ({span})", scenario.name))
+}
+
+/// What of a change is simulated only.
+fn name_unplayed(point: &Point, change: &Change) -> Option<&'static str> {
+    let all = || point.fleets.iter().flat_map(|fleets| &fleets.all);
+    let has_life = |node: NodeId| all().any(|of| of.node == node && of.fleet.life.is_some());
+    match change.what {
+        ChangeKind::Down { .. } => Some("`change.down`"),
+        ChangeKind::Set { .. } => Some("`change.set`"),
+        ChangeKind::Rolling { first: First::InPlace, .. } => {
+            Some("`change.rolling` with `first=\"in_place\"`")
+        }
+        ChangeKind::Rolling { more, .. } if more.wait == Some(Wait::Eligible) => {
+            Some("`change.rolling` with `wait=\"eligible\"`")
+        }
+        ChangeKind::Rolling { into: Some(into), .. } if has_life(into) => {
+            Some("a change of a fleet with `life`")
+        }
+        _ => has_life(change.fleet).then_some("a change of a fleet with `life`"),
     }
-    Err(CannotVerify(format!(
-        "scenario \"{}\" has processes (`life`, `first=\"in_place\"`, `wait=\"eligible\"`, `change.down` or `change.set`), which \
-            `weir verify` does not play yet; `weir sim` simulates them",
-        scenario.name
-    )))
+}
+
+/// Why scenarios cannot be verified in which that was found. `others`: the command that verifies the others, if there are any.
+pub(crate) fn refuse_unplayed(found: &[String], others: Option<&str>) -> CannotVerify {
+    let remedy = others.map_or_else(String::new, |command| format!("\nthe others: {command}"));
+    CannotVerify(format!(
+        "`weir verify` does not play these changes yet, which `weir sim` simulates:\n  {}{remedy}",
+        found.join("\n  ")
+    ))
 }
 
 impl Arrangement {
@@ -72,7 +95,9 @@ impl Arrangement {
     /// A part of the scenario that cannot be served, or must not be loaded.
     pub fn new(point: &Point, scenario: &Scenario, real: bool) -> Result<Arrangement, CannotVerify> {
         let (point, scenario) = point.grown(scenario);
-        refuse_processes(point, scenario)?;
+        if let Some(found) = find_unplayed(point, scenario) {
+            return Err(refuse_unplayed(&[found], None));
+        }
         let mut point = point.clone();
         let root = scenario.root;
         let listener = enter(&mut point, root);
@@ -135,6 +160,24 @@ impl Arrangement {
         inner.retain(|id| *id != self.listener);
         inner.sort_unstable();
         inner
+    }
+
+    /// A sentence on changes that begin after the last request of a run, which is at `last_ns`; `None`: there are none.
+    pub fn describe_unreached(&self, last_ns: u64) -> Option<String> {
+        let all = &self.scenario.events;
+        let unreached = || all.iter().filter(|change| change.at_ns > last_ns);
+        let first = unreached().min_by_key(|change| change.at_ns)?;
+        // To the millisecond: arrivals are drawn.
+        let shown = |ns: u64| show_ns(i128::from(ns - ns % 1_000_000));
+        Some(format!(
+            "{} of its {} changes come after the last request of a run, which is at {}: the first of these at {} ({}). Nothing of \
+             them was compared; send more requests (--requests), and leave out --quick",
+            unreached().count(),
+            all.len(),
+            shown(last_ns),
+            shown(first.at_ns),
+            first.span
+        ))
     }
 
     /// Whether answers cross cables of the router on their way back. It reads their bodies behind those, so connections to

@@ -9,6 +9,7 @@ use crate::record;
 use crate::schedule::schedules;
 use crate::trial::RunOutcome;
 use crate::world::World;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -86,7 +87,7 @@ fn chosen<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<ChosenScenario<'a
             return Err(Error::Simulated(weir_sim::Error::UnknownScenario(name.clone(), known)));
         }
     }
-    let mut all = Vec::new();
+    let (mut all, mut unplayed) = (Vec::new(), Vec::new());
     for (at, point) in plan.points.iter().enumerate() {
         for scenario in &point.scenarios {
             if options.scenarios.is_empty() || options.scenarios.contains(&scenario.name) {
@@ -94,6 +95,11 @@ fn chosen<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<ChosenScenario<'a
                     None => (point, scenario),
                     Some(reality) => served_instead(reality, at, &scenario.name)?,
                 };
+                let (grown, of_grown) = point_served.grown(scenario_served);
+                if let Some(found) = prepare::find_unplayed(grown, of_grown) {
+                    unplayed.push(found);
+                    continue;
+                }
                 let prepared = Arrangement::new(point_served, scenario_served, options.real)
                     .and_then(|p| p.against(options.against));
                 let prepared = prepared.map_err(Error::Cannot)?;
@@ -102,6 +108,10 @@ fn chosen<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<ChosenScenario<'a
             }
         }
     }
+    if !unplayed.is_empty() {
+        let others = name_others(plan, &all);
+        return Err(Error::Cannot(prepare::refuse_unplayed(&keep_first(unplayed), others.as_deref())));
+    }
     if all.is_empty() {
         return Err(Error::Cannot(CannotVerify(format!(
             "{} has no scenario, so its load is not known",
@@ -109,6 +119,22 @@ fn chosen<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<ChosenScenario<'a
         ))));
     }
     Ok(all)
+}
+
+/// The command that verifies these scenarios; `None`: there are none.
+fn name_others(plan: &Plan, all: &[ChosenScenario<'_>]) -> Option<String> {
+    let is_plain = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    let quoted = |name: &str| format!("'{}'", name.replace('\'', r"'\''"));
+    let word = |name: &str| if is_plain(name) { name.to_owned() } else { quoted(name) };
+    let names = keep_first(all.iter().map(|chosen| word(&chosen.scenario.name)).collect());
+    (!names.is_empty()).then(|| format!("weir verify {} {}", plan.file, names.join(" ")))
+}
+
+/// Each of these once: the points of a sweep have the same scenarios.
+fn keep_first(mut all: Vec<String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    all.retain(|one| seen.insert(one.clone()));
+    all
 }
 
 /// The scenario of another plan that is served in place of one.

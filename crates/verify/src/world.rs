@@ -56,7 +56,7 @@ impl World<'_> {
     ) -> Result<ScenarioVerified, Error> {
         let World { slowed, scenario, prepared, .. } = *self;
         let (mut pairs, mut void, mut late) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut selected, mut connecting) = ((0, 0), (0, 0.0));
+        let (mut selected, mut connecting, mut last_ns) = ((0, 0), (0, 0.0), 0);
         let mut warnings: Vec<String> = Vec::new();
         let options = &Options { requests: schedule.requests.or(options.requests), ..options.clone() };
         let mut next = 0;
@@ -68,6 +68,7 @@ impl World<'_> {
             for pair in self.wave(options, wave, stop)? {
                 let RunPair { run, simulated, real } = pair;
                 hear(run, &real)?;
+                last_ns = real.load.rows.iter().map(|row| row.intended_ns).fold(last_ns, u64::max);
                 let new = |w: &&String| !warnings.contains(*w);
                 warnings.extend(real.load.warnings.iter().filter(new).cloned().collect::<Vec<_>>());
                 if let Some(why) = real.void(schedule.late_ns) {
@@ -92,6 +93,7 @@ impl World<'_> {
         ));
         let statistics = statistics(&pairs, &prepared.newcomers(), &options.tolerances);
         warnings.extend(too_few(&statistics, selected.1 / u64::from(runs.max(1))));
+        warnings.extend(prepared.describe_unreached(last_ns));
         let of_all = Verdict::of_all(statistics.iter().map(|s| s.verdict));
         Ok(ScenarioVerified {
             name: scenario.name.clone(),

@@ -13,7 +13,7 @@ mod timetable;
 pub use acts::{FixedAct, fixed_acts};
 pub use members::{MemberPlaces, with_members, with_one_member};
 pub use schedule::{Departure, Schedule, Step, StepKind, schedule};
-pub use timetable::{Sight, TargetMove, Timetable};
+pub use timetable::{Sight, SourceDoubt, TargetList, TargetNews, Timetable};
 
 pub use crate::graph::{DrivenNodes, Fleets, ListedMember, Member, Members};
 

@@ -18,7 +18,7 @@ use crate::threads::process::Process;
 use crate::transport::listening::LoopSocket;
 use crate::transport::settings::TCP;
 use crate::upstream::server::MakesRoom;
-use crate::verify_run::RunEvent;
+use crate::verify_run::{PlayerMessage, RunEvent, TargetFailure};
 use std::future::poll_fn;
 use std::io;
 use std::rc::{Rc, Weak};
@@ -272,10 +272,15 @@ impl Shared {
         let Some(graph) = lp.graph() else { return };
         let (errors, token, run) =
             (self.process.errors.clone(), self.process.token, self.process.run.clone());
+        let (doubts, core) = (run.clone().filter(|run| run.has_doubts()), lp.core.clone());
         let hears = Callbacks {
             publish: Box::new(move |lb, seen| publish(ToLoop::Health { lb, seen })),
             ejected: Box::new(move |count| {
                 run.iter().for_each(|run| run.report(RunEvent::Ejected(count)));
+            }),
+            failed: Box::new(move |lb, target| {
+                let failure = || PlayerMessage::Failed(TargetFailure { lb, target, at_ns: core.now() });
+                doubts.iter().for_each(|run| run.player.send(failure()));
             }),
         };
         lp.monitors(Monitor::new(lp.core.clone(), graph, errors, token, hears));

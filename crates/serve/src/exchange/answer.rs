@@ -35,13 +35,15 @@ pub(super) async fn refuse(core: &Core, client: &ClientEnd, request: &Request, s
 /// Answers a request that failed. `close`: nothing more is read from this client.
 pub(super) async fn fail(ex: &Exchange, failure: Failure, close: bool, line: &mut Line) -> Disposition {
     let seconds = failure.retry_after_s.map(|s| s.to_string());
+    // A status of a server is an answer, not a failure.
+    let has_kind = ex.is_built_in() && failure.kind != Kind::Status5xx;
+    let kind = has_kind.then(|| built_in::kind_value(&failure));
     let mut extra: Vec<(&str, &[u8])> = Vec::new();
     if let Some(seconds) = &seconds {
         extra.push(("Retry-After", seconds.as_bytes()));
     }
-    // A status of a server is an answer, not a failure.
-    if ex.is_built_in() && failure.kind != Kind::Status5xx {
-        extra.push((built_in::KIND, failure.kind.name().as_bytes()));
+    if let Some(kind) = &kind {
+        extra.push((built_in::KIND, kind.as_bytes()));
     }
     if failure.status == 405 {
         extra.push(("Allow", METHODS));

@@ -31,14 +31,29 @@ pub(crate) fn without_draw(edits: &Edits) -> Edits {
     edits
 }
 
+/// The end of its value where a balancer inside of the server's model has relayed the failure.
+const RELAYED: &str = " relayed";
+
+/// The value of [`KIND`] for a failure of a built-in server.
+pub(crate) fn kind_value(failure: &Failure) -> String {
+    format!("{}{}", failure.kind.name(), if failure.relayed { RELAYED } else { "" })
+}
+
+/// The kind that a value of [`KIND`] names, and whether a balancer has relayed it.
+fn read_kind(value: &str) -> (Kind, bool) {
+    let name = value.strip_suffix(RELAYED);
+    (Kind::from_name(name.unwrap_or(value)).unwrap_or(Kind::BadResponse), name.is_some())
+}
+
 /// The failure that a built-in server's response represents.
 pub(crate) fn failure(response: &Response) -> Failure {
     let text = |name| response.field(name).and_then(|v| std::str::from_utf8(v).ok());
-    let kind = text(KIND).and_then(Kind::from_name).unwrap_or(Kind::BadResponse);
+    let (kind, relayed) = read_kind(text(KIND).unwrap_or_default());
     let retry_after_s = text("retry-after").and_then(|v| v.parse().ok());
     Failure {
         status: response.status(),
         retry_after_s,
+        relayed,
         ..Failure::new(kind).with_cause(FailureCause::Model(kind))
     }
 }
@@ -65,4 +80,21 @@ pub(crate) fn check_cost(request: &Request, token: u64) -> Option<u64> {
     let value = std::str::from_utf8(request.field(CHECK)?).ok()?;
     let (cost, proof) = value.strip_suffix(CONNECTS).unwrap_or(value).split_once(' ')?;
     if proof == format!("{token:016x}") { cost.parse().ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_says_whether_a_balancer_has_relayed_it() {
+        for kind in Kind::ALL {
+            for relayed in [false, true] {
+                let failure = Failure { relayed, ..Failure::new(kind) };
+                assert_eq!(read_kind(&kind_value(&failure)), (kind, relayed));
+            }
+        }
+        assert_eq!(read_kind("nonsense"), (Kind::BadResponse, false));
+        assert_eq!(read_kind(""), (Kind::BadResponse, false));
+    }
 }

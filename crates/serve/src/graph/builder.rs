@@ -27,7 +27,7 @@ use crate::upstream::secure::Secure;
 use crate::upstream::server::{MakesRoom, Server};
 use crate::upstream::sole_target::SoleTarget;
 use crate::upstream::target::Targets;
-use crate::verify_run::{BalancerCreated, RunEvent, VerifyRun};
+use crate::verify_run::{BalancerCreated, PlayerMessage, RunEvent, TargetFailure, VerifyRun};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -71,6 +71,8 @@ pub(crate) struct Builder<'a> {
     pub room: &'a Rc<dyn MakesRoom>,
     /// Receives every operation on balancers.
     pub records: Option<Arc<VerifyRun>>,
+    /// The run in which failures of targets matter to lists that may be doubted.
+    pub doubts: Option<Arc<VerifyRun>>,
     /// Whether it is for a run of a verification.
     pub in_run: bool,
     /// The number of this thread.
@@ -476,6 +478,7 @@ impl Builder<'_> {
             owner: self.owner.clone(),
             listens: listens(lb),
             records: self.recorder(id),
+            reports_failure: self.failure_reporter(id),
             probes: self.blueprint.probe_ways(id).map(lb::Probes::new),
             load_field: lb.balance.load_field().map(Box::from),
             choice: self.blueprint.draws.choice(id),
@@ -497,6 +500,15 @@ impl Builder<'_> {
     fn recorder(&self, lb: NodeId) -> Option<Record> {
         let (run, on_loop) = (self.records.clone()?, self.number);
         Some(Box::new(move |deed| run.report(RunEvent::BalancerOperation { lb, on_loop, deed })))
+    }
+
+    /// What reports targets of a balancer to which a connection has failed, in a verification whose lists may be doubted.
+    fn failure_reporter(&self, lb: NodeId) -> Option<Box<dyn Fn(TargetId)>> {
+        let (run, core) = (self.doubts.clone()?, self.core.clone());
+        Some(Box::new(move |target| {
+            let failure = TargetFailure { lb, target, at_ns: core.recent() };
+            run.player.send(PlayerMessage::Failed(failure));
+        }))
     }
 
     /// The flag of the balancer that a `timeout` is around, if that judges its targets by their errors. Its node was

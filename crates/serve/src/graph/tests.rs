@@ -97,6 +97,7 @@ impl Bench {
             room: &(Rc::new(NoRoom) as Rc<dyn MakesRoom>),
             in_run: false,
             records: None,
+            doubts: None,
             number: 0,
             listeners: &[],
             before: None,

@@ -81,6 +81,7 @@ fn with_builder<T>(
         room,
         in_run: process.run.is_some(),
         records: process.run.clone().filter(|run| run.records),
+        doubts: process.run.clone().filter(|run| run.has_doubts()),
         number: lp.number,
         listeners: &listeners,
         discards: &lp.discards,

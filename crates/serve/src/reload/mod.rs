@@ -12,3 +12,4 @@ pub(crate) mod reloader;
 mod renewal_log;
 mod renewer;
 pub(crate) mod sources;
+mod views;

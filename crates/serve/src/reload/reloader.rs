@@ -22,6 +22,7 @@ use crate::threads::mail::ToLoop;
 use crate::threads::process::Process;
 use crate::transport::listening::LoopSocket;
 use crate::upstream::names::{FILE_WAIT, Following, MEMBERS_WAIT};
+use crate::verify_run::PlayerMessage;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -248,6 +249,7 @@ impl Reloader {
         lock(&self.asked).stops = true;
         self.changed.notify_all();
         self.stop_keeper();
+        self.process.run.iter().for_each(|run| run.player.send(PlayerMessage::Stop));
         self.stop_renewer();
         // A reload that waits for a graph to end checks `stops` whenever it is woken.
         self.process.state.graph_ended.raise();

@@ -42,7 +42,7 @@ pub(crate) struct Occasion {
 
 /// What a balancer sees of a fleet.
 #[derive(Clone, Debug)]
-enum News {
+pub(crate) enum News {
     /// A change, which is believed.
     Move(Move),
     /// The whole list of a source, which may be doubted.
@@ -51,14 +51,14 @@ enum News {
     Set(u32),
 }
 
-/// What a balancer sees at some instant, as changes of its targets.
-pub(crate) struct SeenMoves {
+/// What a balancer sees at some instant, for a run that is not simulated.
+pub(crate) struct SeenNews {
     /// The balancer, as an index of [`ChangeTables::views`].
     pub view: u32,
     /// When.
     pub at_ns: u64,
-    /// The changes, in their order.
-    pub moves: Vec<Move>,
+    /// What it sees, in this order.
+    pub news: Vec<News>,
 }
 
 impl News {
@@ -219,41 +219,31 @@ impl Changes {
         moves
     }
 
-    /// All that balancers see, in its order, if no target fails in the meantime.
-    pub fn see_without_failures(&mut self) -> Vec<SeenMoves> {
+    /// All that balancers see, in its order, without lists that are older than one that is seen before them: those say nothing.
+    /// What a list means to a balancer depends on targets that fail meanwhile, and is decided as it is seen.
+    pub fn news_in_order(&self) -> Vec<SeenNews> {
         let mut order: Vec<u32> = (0..self.sights.len() as u32).collect();
         order.sort_by_key(|sight| {
             let Sight { at_ns, order, .. } = self.sights[*sight as usize];
             (at_ns, order)
         });
-        let (mut seen, mut graces) = (Vec::new(), BTreeSet::new());
+        // By view and fleet: the newest list that is seen so far.
+        let mut newest: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+        let mut seen = Vec::with_capacity(order.len());
         for sight in order {
-            let Sight { view, at_ns, .. } = self.sights[sight as usize];
-            self.end_graces_before(at_ns, &mut graces, &mut seen);
-            seen.push(SeenMoves { view, at_ns, moves: self.take_news(sight, at_ns) });
-            graces.extend(self.next_grace(view).map(|at_ns| (at_ns, view)));
-        }
-        self.end_graces_before(u64::MAX, &mut graces, &mut seen);
-        seen.retain(|of| !of.moves.is_empty());
-        seen
-    }
-
-    fn end_graces_before(
-        &mut self,
-        end_ns: u64,
-        graces: &mut BTreeSet<(u64, u32)>,
-        seen: &mut Vec<SeenMoves>,
-    ) {
-        while let Some((at_ns, view)) = graces.pop_first() {
-            if at_ns >= end_ns {
-                graces.insert((at_ns, view));
-                return;
+            let Sight { view, at_ns, ref news, .. } = self.sights[sight as usize];
+            let counts = |of: &&News| {
+                let News::List { fleet, .. } = of else { return true };
+                let newest = newest.entry((view, *fleet)).or_insert(sight);
+                *newest = sight.max(*newest);
+                *newest == sight
+            };
+            let news: Vec<News> = news.iter().filter(counts).cloned().collect();
+            if !news.is_empty() {
+                seen.push(SeenNews { view, at_ns, news });
             }
-            let mut moves = Vec::new();
-            self.lists[view as usize].end_grace(at_ns, &mut moves);
-            seen.push(SeenMoves { view, at_ns, moves });
-            graces.extend(self.next_grace(view).map(|at_ns| (at_ns, view)));
         }
+        seen
     }
 
     /// The view of a balancer that has targets which the last list lacks.

@@ -39,6 +39,8 @@ pub(crate) struct Callbacks {
     pub publish: Box<dyn Fn(Id, Arc<HealthUpdate>)>,
     /// The number of ejections of a balancer since the last call.
     pub ejected: Box<dyn Fn(u64)>,
+    /// A target of the balancer of this node was ejected, or a check of it has failed.
+    pub failed: Box<dyn Fn(NodeId, TargetId)>,
 }
 
 /// The monitor.
@@ -278,7 +280,11 @@ impl Monitor {
                 lb.checked(now_ns, target, &result);
                 match result {
                     Err(CheckFailure::NothingLeft) => lb.health.check_said_nothing(now_ns, target),
-                    result => drop(lb.health.check_result(now_ns, target, result.is_ok())),
+                    Ok(()) => drop(lb.health.check_result(now_ns, target, true)),
+                    Err(_) => {
+                        lb.health.check_result(now_ns, target, false);
+                        (monitor.hears.failed)(lb.node, target);
+                    }
                 }
             });
             monitor.notify();
@@ -398,7 +404,7 @@ impl Monitor {
                 if behind && lb.looks_behind {
                     lb.look_behind(now_ns, &graph, inside);
                 }
-                if lb.has_changed(now_ns, &self.errors, &mut self.events.borrow_mut()) {
+                if lb.has_changed(now_ns, &self.errors, &mut self.events.borrow_mut(), &self.hears) {
                     self.tell_ejections(lb);
                     news.push((lb.id, Snapshot::new(&lb.health)));
                     let is_alive = lb.is_alive();
@@ -524,7 +530,13 @@ impl Monitored {
 
     /// Whether any view has changed since the last call; trials are set in the atomics before any request may pick
     /// the target.
-    fn has_changed(&mut self, now_ns: u64, errors: &ErrorLog, events: &mut Events) -> bool {
+    fn has_changed(
+        &mut self,
+        now_ns: u64,
+        errors: &ErrorLog,
+        events: &mut Events,
+        hears: &Callbacks,
+    ) -> bool {
         let version = Some(self.health.version());
         if self.told.version == version {
             return false;
@@ -534,6 +546,9 @@ impl Monitored {
         let transitions: Vec<Transition> = self.health.take_transitions().collect();
         for one in transitions {
             gather::changed(&self.counts, &self.health, &one, now_ns);
+            if one.reason.is_ejection() {
+                (hears.failed)(self.node, one.target);
+            }
             if one.was_eligible != one.is_eligible {
                 reasons.insert(one.target, one.reason);
             }

@@ -84,6 +84,8 @@ pub(crate) struct Lb {
     pub listens: bool,
     /// In a verification: called with every operation on the policy.
     pub records: Option<Box<dyn Fn(Operation)>>,
+    /// In a verification of lists that may be doubted: called with a target to which a connection has failed.
+    pub reports_failure: Option<Box<dyn Fn(TargetId)>>,
     /// How targets are probed for each request (`lb.prequal`); `None`: they are not.
     pub probes: Option<Probes>,
     /// The field of an answer in which a target reports its load (`lb.zuul`); `None`: none is read.

@@ -83,6 +83,10 @@ impl Lb {
             }
             release
         };
+        // What a balancer further in could not connect to is no failure of this target.
+        if let (Some(report), Some(Kind::ConnectFailed), false) = (&self.reports_failure, outcome, relayed) {
+            report(target);
+        }
         if let Release::After(ns) = release {
             let lb = self.clone();
             self.core.runtime.spawn(async move {

@@ -5,7 +5,10 @@ use super::{Case, options, plan};
 use crate::record::Selection;
 use crate::results::result::{Results, ScenarioResult};
 use crate::results::run::{Options, run_with};
+use crate::results::timetable::timetable;
 use std::sync::atomic::AtomicBool;
+use weir_plan::fleets::TargetNews;
+use weir_stats::Key;
 
 fn results(source: &str) -> Results {
     let (plan, options) = (plan(source), Options { members: true, ..options() });
@@ -214,6 +217,38 @@ fn the_end_of_a_grace_comes_before_an_arrival_at_that_instant() {
         "0 no_target",
         "30 ok",
     ]);
+}
+
+/// A run in reality gets whole lists where a balancer may doubt them, since what they mean depends on what fails there.
+#[test]
+fn a_timetable_has_the_lists_that_may_be_doubted() {
+    let found = |shrink: &str| {
+        let plan = plan(&format!(
+            "a = find.file(\"a.json\", {SERVERS}, size = 4, shrink = {shrink})\n\
+             scenario(\"s\", lb.random(a), traffic.constant(rate = 10), requests = 90, window = \"all\", \
+             events = [change.unlist(a, at = 2 * s, lasts = 3 * s, share = 0.75)])\n"
+        ));
+        let (point, scenario) = plan.points[0].grown(&plan.points[0].scenarios[0]);
+        timetable(point, scenario, Key::new(1)).unwrap_or_else(|e| panic!("{e:?}"))
+    };
+    let doubted = found("0.5");
+    let all = &doubted.first[0].1;
+    let doubts: Vec<_> = doubted.doubts.iter().map(|of| (of.lb, of.doubt.shrink, &of.first)).collect();
+    assert_eq!(doubts, [(doubted.first[0].0, Some(0.5), all)]);
+    let lists: Vec<(u64, usize)> = doubted
+        .sights
+        .iter()
+        .flat_map(|sight| sight.news.iter().map(move |of| (sight.at_ns, of)))
+        .map(|(at_ns, of)| match of {
+            TargetNews::List(list) => (at_ns, list.targets.len()),
+            news => panic!("{news:?}"),
+        })
+        .collect();
+    assert_eq!(lists, [(2_000_000_000, 1), (5_000_000_000, 4)]);
+    let believed = found("None");
+    assert_eq!((believed.doubts.len(), believed.sights.len()), (0, 2));
+    assert!(believed.sights[0].news.iter().all(|of| matches!(of, TargetNews::Remove(_))), "{believed:?}");
+    assert_eq!(believed.sights[0].news.len(), 3);
 }
 
 /// They are about the registry, whatever balancers still pick.
