@@ -233,6 +233,12 @@ def free_port():
         return s.getsockname()[1]
 
 
+def installed(command):
+    """Where a command is that `--install` may have put beside Python's packages; else it is the system's."""
+    own = INSTALLED / "venv/bin" / command
+    return str(own) if own.exists() else str(command)
+
+
 def missing(bench, needs):
     """What of `needs` is not installed."""
     return [need for need in needs if not has(bench, need)]
@@ -251,5 +257,5 @@ def has(bench, need):
         elif kind == "file":
             KNOWN[need] = pathlib.Path(name).exists()
         else:
-            KNOWN[need] = shutil.which(need) is not None
+            KNOWN[need] = shutil.which(installed(need)) is not None
     return KNOWN[need]

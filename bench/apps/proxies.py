@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import time
 
+from envoy import Envoy
 from harness import Target, free_port
 
 
@@ -22,6 +23,8 @@ class Route:
     front_tls: bool = False
     websocket: bool = False
     behind_nginx: bool = False  # an nginx in front, which reaches the proxy by a Unix socket
+    behind_envoy: bool = False  # an Envoy in front, which speaks HTTP/2 to the proxy, with TLS if `front_tls`
+    envoys: list = dataclasses.field(default_factory=list)  # those among the origins, for rows that drain them
     direct: str = ""  # where a client without a proxy goes; else the first origin
     direct_tls: bool = None
     weir_balance: str = "lb.least_conn({targets}, name = \"apps\")"
@@ -43,6 +46,10 @@ class Direct:
         self.target = Target("direct", route.direct or route.origins[0], tls, self)
         if route.behind_nginx:
             self.target.address = before(bench, self.children, route.origins[0])
+        if route.behind_envoy:
+            front = Envoy(bench, route.origins, route.front_tls, route.origin_tls)
+            self.children.append(front.child)
+            self.target = Target("direct", front.address, route.front_tls, self)
         self.bench = bench
 
     def close(self):
@@ -85,14 +92,18 @@ class Proxy:
         self.folder.chmod(0o755)
         self.file = self.folder / self.config_name
         self.turn, self.drained = 0, set()
-        self.children = []
+        self.children, self.fronts = [], []
         self.socket = self.folder / "socket"
         self.port = free_port()
         self.start()
         address = f"127.0.0.1:{self.port}"
         if route.behind_nginx:
             self.await_socket()
-            address = before(bench, self.children, f"unix:{self.socket}")
+            address = before(bench, self.fronts, f"unix:{self.socket}")
+        if route.behind_envoy:
+            self.envoy = Envoy(bench, [address], route.front_tls, route.front_tls)
+            self.fronts.append(self.envoy.child)
+            address = self.envoy.address
         self.target = Target(self.name, address, route.front_tls, self)
 
     def await_listener(self, child, **more):
@@ -112,7 +123,7 @@ class Proxy:
         return f"unix:{self.socket}" if self.route.behind_nginx else f"127.0.0.1:{self.port}"
 
     def close(self):
-        self.bench.stop(self.children)
+        self.bench.stop([*self.fronts, *self.children])
 
     def members(self):
         """The origins with their numbers; each turn of a reload leaves another one out."""

@@ -17,8 +17,8 @@ def steady(bench, target, seconds):
     return bench.client([PROGRAM], "rate", target, seconds, limit_s=seconds + 30, RATE="5000", CONNECTIONS="8")
 
 
-def during(act):
-    """The same, while `act(proxy, at)` acts; `at(share)` waits until that share of the time is over."""
+def during(act, load=steady):
+    """The load, while `act(proxy, at)` acts; `at(share)` waits until that share of the time is over."""
     def run(bench, target, seconds):
         if target.way == "direct":
             return None
@@ -29,7 +29,7 @@ def during(act):
 
         # What `act` starts ends with the thread that started it (harness.preload), so the load has the other thread.
         with concurrent.futures.ThreadPoolExecutor(1) as worker:
-            outcome = worker.submit(steady, bench, target, seconds)
+            outcome = worker.submit(load, bench, target, seconds)
             act(target.proxy, at)
             return outcome.result()
     return run
