@@ -23,6 +23,7 @@ mod frame;
 mod hpack;
 mod malformed;
 mod message;
+mod own_resets;
 mod priority;
 mod schedule;
 mod settings;

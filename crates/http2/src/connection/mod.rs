@@ -26,6 +26,7 @@ pub use write::Turn;
 use crate::config::{Config, Role};
 use crate::flood::Account;
 use crate::hpack::{Decoder, Encoder, Policy};
+use crate::own_resets::OwnResets;
 use crate::priority::Priority;
 use crate::schedule::Schedule;
 use crate::settings::Settings;
@@ -51,6 +52,8 @@ pub struct Connection {
     ended: ResetStreams,
     schedule: Schedule,
     account: Account,
+    /// Of a client.
+    own_resets: OwnResets,
     owed: Owed,
     life: Life,
     /// What may be sent on all streams together.
@@ -94,6 +97,7 @@ impl Connection {
             ended: ResetStreams::default(),
             schedule: Schedule::default(),
             account: Account::default(),
+            own_resets: OwnResets::default(),
             owed: Owed::new(),
             life: Life::default(),
             send: SendWindow::new(INITIAL as i32),

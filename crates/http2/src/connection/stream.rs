@@ -105,8 +105,9 @@ impl Connection {
     /// Ends a stream with this code, unless it is over.
     pub fn reset(&mut self, now_ns: u64, stream: u32, code: ErrorCode) {
         let Some(slot) = self.streams.find(stream) else { return };
-        let outcome = self.streams.get(slot).map(|stream| stream.state.step(Input::SendReset));
-        if let Some(Outcome::To(state)) = outcome {
+        let Some(record) = self.streams.get(slot) else { return };
+        if let Outcome::To(state) = record.state.step(Input::SendReset) {
+            self.own_resets.count_reset(now_ns, now_ns.saturating_sub(record.begun_ns));
             self.owed.push_reset(stream, code);
             self.cut(now_ns, slot, state);
         }
@@ -137,6 +138,7 @@ impl Connection {
         }
         if self.role == Role::Client {
             self.account.end_own();
+            self.own_resets.count_stream();
         }
         if let Some(mut record) = self.streams.remove(slot) {
             self.receive.release(record.receive.release_all());
@@ -146,6 +148,12 @@ impl Connection {
                 self.owed.forget_update(slot);
             }
         }
+    }
+
+    /// Whether this side, a client, has reset so many streams that a server may take it for an attack and end the connection.
+    /// Nothing new should begin on it.
+    pub fn has_reset_many(&self) -> bool {
+        self.own_resets.are_many()
     }
 
     /// Applies the `priority` field of an answer: what it says counts, and the rest stays as the client asked for it (RFC

@@ -8,6 +8,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
+const RST_STREAM: u8 = 3;
 const PING: u8 = 6;
 const ACK: u8 = 1;
 const END: u8 = 5;
@@ -29,6 +30,7 @@ enum Step {
 struct ObservedConnection {
     requests: usize,
     pings: usize,
+    resets: usize,
     ended: bool,
 }
 
@@ -86,6 +88,7 @@ fn connection(
                 note(&|met| met.pings += 1);
                 weir.write_all(&frame(PING, ACK, 0, &payload))?;
             }
+            RST_STREAM => note(&|met| met.resets += 1),
             HEADERS => {
                 note(&|met| met.requests += 1);
                 match steps.next().unwrap_or(&Step::Answer) {
@@ -197,6 +200,34 @@ fn a_client_that_leaves_casts_no_doubt() {
     }
     let met = origin.met();
     assert_eq!((met.len(), met[0].pings), (1, 0));
+}
+
+/// Servers end a connection on which a client has reset many streams, and with it what others have there: Envoy does so at
+/// the 250th.
+#[test]
+fn a_connection_whose_requests_are_mostly_cancelled_takes_nothing_new() {
+    use Step::{Answer, Leave};
+    static STEPS: [Step; 300] = {
+        let mut steps = [Leave; 300];
+        steps[0] = Answer;
+        steps
+    };
+    let origin = Origin::new(&STEPS);
+    let served = serve_node(&origin.node());
+    assert_eq!(status(&served, "/"), 200);
+    let mut other = Conn::new(&served.addr);
+    other.send("GET /other HTTP/1.1\r\nHost: h\r\n\r\n");
+    until(|| origin.met()[0].requests == 2);
+    for n in 1..=100 {
+        let mut leaves = Conn::new(&served.addr);
+        leaves.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+        until(|| origin.met()[0].requests == n + 2);
+        drop(leaves);
+        until(|| origin.met()[0].resets == n);
+    }
+    assert_eq!((origin.met().len(), status(&served, "/")), (1, 200));
+    let met = origin.met();
+    assert_eq!((met.len(), met[0].requests, met[0].ended), (2, 102, false), "the other's goes on");
 }
 
 /// Each of these clients takes nothing, so that its stream's window stays full; together they have more than a MiB.

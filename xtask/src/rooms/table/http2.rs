@@ -8,6 +8,7 @@ pub(super) const HTTP2: Layout = Layout {
     rooms: &[
         room("error", "codes of RST_STREAM and GOAWAY, and why a connection ends", &[]),
         room("flood", "what a peer's frames cost and what they bring", &[]),
+        room("own_resets", "streams that a client resets soon", &[]),
         room("hpack", "compression of fields (RFC 7541)", &[]),
         room("priority", "how urgent an answer is (RFC 9218)", &[]),
         room("frame", "frames: their heads, and which lengths and streams each kind may have", &["error"]),
@@ -32,6 +33,7 @@ pub(super) const HTTP2: Layout = Layout {
             &[
                 "error",
                 "flood",
+                "own_resets",
                 "hpack",
                 "priority",
                 "frame",

@@ -156,6 +156,7 @@ impl Conn {
             None if idle => Ending::Idle,
             None if now_ns >= self.old_ns || self.requests.get() >= self.most_requests => Ending::Age,
             None if self.link.codec.borrow().is_ending() => Ending::Origin,
+            None if self.link.codec.borrow().has_reset_many() => Ending::Exchange,
             None => return true,
         };
         self.held.set_ending(ending);
