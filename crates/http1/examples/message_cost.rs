@@ -1,4 +1,4 @@
-//! What a message costs: `cargo run --release -p weir-http1 --example cost` prints ns per message, the least of rounds.
+//! What a message costs: `cargo run --release -p weir-http1 --example message_cost` prints ns per message, the least of rounds.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "this program measures time")]
 
 use std::hint::black_box;

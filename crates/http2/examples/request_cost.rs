@@ -1,4 +1,4 @@
-//! What a request costs in the codec: `cargo run --release -p weir-http2 --example cost` prints ns of each role for a
+//! What a request costs in the codec: `cargo run --release -p weir-http2 --example request_cost` prints ns of each role for a
 //! request and its answer, the least of rounds; payload is neither read nor copied.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "this program measures time")]
 
