@@ -188,7 +188,8 @@ impl VerifyRun {
 }
 
 impl PlayerMailbox {
-    /// Begins to take messages; `None`: another thread takes them.
+    /// Begins to take messages; `None`: another thread takes them. Unbounded: a message for each failure, at most one for
+    /// each request of the run and each check.
     pub(crate) fn open(&self) -> Option<Receiver<PlayerMessage>> {
         let (out, inbox) = channel();
         self.0.set(out).ok().map(|()| inbox)

@@ -78,9 +78,10 @@ fn name_unplayed(point: &Point, change: &Change) -> Option<&'static str> {
     }
 }
 
-/// Why scenarios cannot be verified in which that was found. `others`: the command that verifies the others, if there are any.
+/// Why scenarios cannot be verified in which that was found. `others`: the names of the others, if there are any.
 pub(crate) fn refuse_unplayed(found: &[String], others: Option<&str>) -> CannotVerify {
-    let remedy = others.map_or_else(String::new, |command| format!("\nthe others: {command}"));
+    let remedy =
+        others.map_or_else(String::new, |names| format!("\nname the others behind the file: {names}"));
     CannotVerify(format!(
         "`weir verify` does not play these changes yet, which `weir sim` simulates:\n  {}{remedy}",
         found.join("\n  ")

@@ -109,7 +109,7 @@ fn chosen<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<ChosenScenario<'a
         }
     }
     if !unplayed.is_empty() {
-        let others = name_others(plan, &all);
+        let others = name_others(&all);
         return Err(Error::Cannot(prepare::refuse_unplayed(&keep_first(unplayed), others.as_deref())));
     }
     if all.is_empty() {
@@ -121,13 +121,16 @@ fn chosen<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<ChosenScenario<'a
     Ok(all)
 }
 
-/// The command that verifies these scenarios; `None`: there are none.
-fn name_others(plan: &Plan, all: &[ChosenScenario<'_>]) -> Option<String> {
-    let is_plain = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+/// The names of these scenarios as a shell takes them; `None`: there are none.
+fn name_others(all: &[ChosenScenario<'_>]) -> Option<String> {
+    let is_plain = |name: &str| {
+        let has_plain_signs = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+        has_plain_signs && !name.is_empty() && !name.starts_with('-')
+    };
     let quoted = |name: &str| format!("'{}'", name.replace('\'', r"'\''"));
     let word = |name: &str| if is_plain(name) { name.to_owned() } else { quoted(name) };
     let names = keep_first(all.iter().map(|chosen| word(&chosen.scenario.name)).collect());
-    (!names.is_empty()).then(|| format!("weir verify {} {}", plan.file, names.join(" ")))
+    (!names.is_empty()).then(|| names.join(" "))
 }
 
 /// Each of these once: the points of a sweep have the same scenarios.

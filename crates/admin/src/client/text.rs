@@ -202,17 +202,6 @@ mod tests {
         assert!(text.ends_with(&want), "{text}");
     }
 
-    /// What `/topology` says of it, not what it follows from.
-    #[test]
-    fn a_member_that_its_source_drains_is_a_drain() {
-        let why = "drained by the source of its fleet: no new requests, those in flight finish";
-        let target = json!({"name": "10.0.0.2:80", "addr": "10.0.0.2:80", "state": "drain", "in_flight": 2,
-                            "estimate_ms": null, "weight": 0.0, "admin": "file", "why": [why]});
-        let text = targets(&json!({"pools": [{"name": "apps", "targets": [target]}]}));
-        let line = text.lines().nth(1).unwrap_or_default();
-        assert!(line.contains("  drain  ") && line.ends_with(why), "{text}");
-    }
-
     #[test]
     fn people_read_columns() {
         let topology = json!({

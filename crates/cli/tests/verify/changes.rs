@@ -209,16 +209,19 @@ fn a_registry_that_forgets_costs_the_same_in_both_worlds() {
         let found: Value = serde_json::from_str(&ran.out).expect("JSON");
         let scenarios = found["scenarios"].as_array().expect("scenarios");
         assert_eq!(scenarios.len(), 2, "{found}");
-        // On a machine that was too busy for every run there is nothing to compare.
-        for scenario in scenarios.iter().filter(|s| s["runs"] != 0) {
+        for scenario in scenarios {
             let statistics = scenario["statistics"].as_array().expect("statistics");
             let success = statistics.iter().find(|s| s["name"] == "success").expect("the statistic");
-            let value = |world: &str| success[world]["value"].as_f64().expect("a share");
-            let (simulated, real) = (value("simulated"), value("real"));
-            assert!((simulated - real).abs() < 0.03, "{doubt}: {scenario}");
+            let simulated = success["simulated"]["value"].as_f64().expect("a share");
             if scenario["name"] == "everything" {
                 assert!((low..=high).contains(&simulated), "{doubt}: {scenario}");
             }
+            // On a machine that was too busy for every run there is nothing to compare.
+            if scenario["runs"] == 0 {
+                continue;
+            }
+            let real = success["real"]["value"].as_f64().expect("a share");
+            assert!((simulated - real).abs() < 0.03, "{doubt}: {scenario}");
             // What the five get together that get least: a third where the list without them is believed, else a half.
             let targets = scenario["targets"].as_array().expect("targets");
             let share = |of: &Value, world: &str| of[world]["value"].as_f64().expect("a share");
@@ -245,7 +248,7 @@ fn what_is_not_played_is_said_with_its_line() {
         "scenario \"lags\" has a change of a fleet with `life` (",
         "scenario \"lags, drains\" has a change of a fleet with `life` (",
         &place,
-        "right half everything flaps 'cut off' 'cut off, ejects'",
+        "name the others behind the file: right half everything flaps 'cut off' 'cut off, ejects'",
     ] {
         assert!(ran.err.contains(says), "{says}: {}", ran.err);
     }

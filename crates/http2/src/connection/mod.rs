@@ -52,7 +52,7 @@ pub struct Connection {
     ended: ResetStreams,
     schedule: Schedule,
     account: Account,
-    /// Of a client.
+    /// Resets by this side; used by a client.
     own_resets: OwnResets,
     owed: Owed,
     life: Life,

@@ -61,11 +61,11 @@ impl Connection {
         let why = Malformed::from(why);
         self.account.charge();
         let stream = self.streams.get(slot)?;
-        let id = stream.id;
+        let (id, begun_ns) = (stream.id, stream.begun_ns);
         if stream.state.is_over() {
             return None;
         }
-        self.owed.push_reset(id, why.code());
+        self.owe_reset(now_ns, id, begun_ns, why.code());
         self.cut(now_ns, slot, State::ResetHere);
         Some(Event::Malformed { stream: id, why, may_answer: false })
     }
@@ -96,7 +96,8 @@ impl Connection {
     /// Resets a stream that is not there.
     pub(super) fn refuse(&mut self, now_ns: u64, id: u32, code: ErrorCode) {
         self.account.charge();
-        self.owed.push_reset(id, code);
+        // When it began is not known any more.
+        self.owe_reset(now_ns, id, 0, code);
         if id <= self.last_stream {
             self.ended.push(id, State::ResetHere, now_ns);
         }
@@ -106,10 +107,19 @@ impl Connection {
     pub fn reset(&mut self, now_ns: u64, stream: u32, code: ErrorCode) {
         let Some(slot) = self.streams.find(stream) else { return };
         let Some(record) = self.streams.get(slot) else { return };
+        let begun_ns = record.begun_ns;
         if let Outcome::To(state) = record.state.step(Input::SendReset) {
-            self.own_resets.count_reset(now_ns, now_ns.saturating_sub(record.begun_ns));
-            self.owed.push_reset(stream, code);
+            self.owe_reset(now_ns, stream, begun_ns, code);
             self.cut(now_ns, slot, state);
+        }
+    }
+
+    /// Owes the peer RST_STREAM for a stream that began then.
+    fn owe_reset(&mut self, now_ns: u64, id: u32, begun_ns: u64, code: ErrorCode) {
+        self.owed.push_reset(id, code);
+        if self.role == Role::Client {
+            let open = u32::try_from(self.streams.len()).unwrap_or(u32::MAX);
+            self.own_resets.count_reset(now_ns, now_ns.saturating_sub(begun_ns), open);
         }
     }
 
@@ -129,7 +139,7 @@ impl Connection {
             Some(fault) if record.state == State::Closed => {
                 if fault.status() == 400 {
                     // Its head has cost what it costs.
-                    self.owed.push_reset(stream, fault.code());
+                    self.owe_reset(now_ns, stream, record.begun_ns, fault.code());
                     self.ended.push(stream, State::ResetHere, now_ns);
                 }
             }
@@ -150,10 +160,10 @@ impl Connection {
         }
     }
 
-    /// Whether this side, a client, has reset so many streams that a server may take it for an attack and end the connection.
-    /// Nothing new should begin on it.
+    /// Whether this side, a client, has reset so many streams that its server may soon end the connection. Nothing new should
+    /// begin on it.
     pub fn has_reset_many(&self) -> bool {
-        self.own_resets.are_many()
+        self.own_resets.is_over_limit()
     }
 
     /// Applies the `priority` field of an answer: what it says counts, and the rest stays as the client asked for it (RFC

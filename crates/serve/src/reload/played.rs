@@ -7,7 +7,7 @@
 //! kept for as long as changes follow, so that no index of a target is used twice, as none is in the simulation.
 
 use super::reloader::{Reloader, lock};
-use super::views::{TargetStep, Targets, Views};
+use super::views::{TargetLists, TargetStep, Views};
 use crate::exchange::NodeId;
 use crate::graph::blueprint::Blueprint;
 use crate::threads::generation::Generation;
@@ -35,7 +35,8 @@ pub(crate) fn at_start(point: &Arc<Point>, run: Option<&VerifyRun>) -> Arc<Point
 /// ever is.
 pub(crate) fn start(reloader: &Arc<Reloader>, point: &Arc<Point>) -> io::Result<()> {
     let Some(run) = reloader.process.run.clone().filter(|run| plays(run)) else { return Ok(()) };
-    let Some(inbox) = run.player.open() else { return Ok(()) };
+    let played = || io::Error::other("the changes of this run are played already");
+    let inbox = run.player.open().ok_or_else(played)?;
     let player = Player {
         views: Views::new(&run.timetable),
         point: point.clone(),
@@ -236,7 +237,7 @@ fn first_step(sights: &[Sight]) -> usize {
 }
 
 /// The point in which these balancers have these targets, each in a list of its own.
-fn with_targets(point: &Point, targets: &Targets) -> Point {
+fn with_targets(point: &Point, targets: &TargetLists) -> Point {
     let mut point = point.clone();
     for (lb, targets) in targets {
         let Some(node) = point.nodes.get_mut(*lb as usize) else { continue };
@@ -266,7 +267,7 @@ mod tests {
         let mut rest = &sights[..];
         let step = take_step(&mut rest, &mut views, 5);
         assert_eq!((step.changed.len(), rest.len()), (2, 2));
-        assert_eq!(*views.targets(), Targets::from([(20, vec![2, 9]), (21, vec![2, 9])]));
+        assert_eq!(*views.targets(), TargetLists::from([(20, vec![2, 9]), (21, vec![2, 9])]));
     }
 
     /// A grace ends between two sights, and behind one at its instant, which may list the target again.

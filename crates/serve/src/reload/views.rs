@@ -7,13 +7,15 @@ use weir_plan::fleets::{Sight, SourceDoubt, TargetList, TargetNews, Timetable};
 use weir_policy::fleet::{Entry, MemberChange, Members, State};
 
 /// The targets of the balancers whose targets change, each in the order of their indices.
-pub(super) type Targets = BTreeMap<NodeId, Vec<NodeId>>;
+pub(super) type TargetLists = BTreeMap<NodeId, Vec<NodeId>>;
 
 /// What balancers have seen.
 pub(super) struct Views {
-    targets: Targets,
+    targets: TargetLists,
     /// What the lists of a source have come to at a balancer, by balancer and number of the source.
     lists: BTreeMap<(NodeId, u32), Members<NodeId>>,
+    /// When a balancer has last seen something, ns from the start of the run.
+    seen_ns: BTreeMap<NodeId, u64>,
 }
 
 /// What one step does to the targets of balancers.
@@ -43,11 +45,12 @@ impl Views {
         Views {
             targets: timetable.first.iter().cloned().collect(),
             lists: timetable.doubts.iter().map(members).collect(),
+            seen_ns: BTreeMap::new(),
         }
     }
 
     /// The targets of each balancer.
-    pub fn targets(&self) -> &Targets {
+    pub fn targets(&self) -> &TargetLists {
         &self.targets
     }
 
@@ -58,6 +61,7 @@ impl Views {
 
     /// A balancer sees what is new to it.
     pub fn see(&mut self, sight: &Sight, step: &mut TargetStep) {
+        self.seen_ns.insert(sight.lb, sight.at_ns);
         let mut changes = Vec::with_capacity(sight.news.len());
         for of in &sight.news {
             match of {
@@ -75,8 +79,12 @@ impl Views {
         apply(&mut self.targets, sight.lb, &changes, step);
     }
 
-    /// A target has failed at a balancer: if the last list lacks it, it is none any more.
+    /// A target has failed at a balancer: if the last list lacks it, it is none any more. What failed before the balancer saw
+    /// that list counts for nothing: the report of it came late.
     pub fn fail(&mut self, lb: NodeId, target: NodeId, now_ns: u64, step: &mut TargetStep) {
+        if self.seen_ns.get(&lb).is_some_and(|seen_ns| now_ns < *seen_ns) {
+            return;
+        }
         let mut changes = Vec::new();
         for (_, members) in self.lists.range_mut((lb, 0)..=(lb, u32::MAX)) {
             members.failed(now_ns, &target, &mut changes);
@@ -100,7 +108,7 @@ fn entries(targets: &[NodeId]) -> Vec<Entry<NodeId>> {
 }
 
 /// Changes the targets of a balancer. New ones are behind all others, as their indices are.
-fn apply(targets: &mut Targets, lb: NodeId, changes: &[MemberChange<NodeId>], step: &mut TargetStep) {
+fn apply(targets: &mut TargetLists, lb: NodeId, changes: &[MemberChange<NodeId>], step: &mut TargetStep) {
     let Some(first) = changes.first() else { return };
     step.changed.insert(lb);
     if matches!(first, MemberChange::Add { .. }) {
@@ -172,6 +180,7 @@ mod tests {
         assert_eq!((fail(&mut views, 2, 4).is_empty(), views.next_deadline()), (true, None));
         assert!(see(&mut views, 5, &[list(&[1])]).is_empty());
         assert_eq!(views.next_deadline(), Some(105));
+        assert!(fail(&mut views, 2, 4).is_empty(), "it failed before the list");
         assert_eq!(fail(&mut views, 2, 6).changed, only());
         // It is gone, listed, or of no source.
         assert!([2, 1, 7].into_iter().all(|target| fail(&mut views, target, 7).is_empty()));

@@ -203,12 +203,12 @@ fn a_client_that_leaves_casts_no_doubt() {
 }
 
 /// Servers end a connection on which a client has reset many streams, and with it what others have there: Envoy does so at
-/// the 250th.
+/// the 250th. How many it may be is tested in `weir_http2`; a cancellation that comes late counts less.
 #[test]
 fn a_connection_whose_requests_are_mostly_cancelled_takes_nothing_new() {
     use Step::{Answer, Leave};
-    static STEPS: [Step; 300] = {
-        let mut steps = [Leave; 300];
+    static STEPS: [Step; 400] = {
+        let mut steps = [Leave; 400];
         steps[0] = Answer;
         steps
     };
@@ -218,16 +218,17 @@ fn a_connection_whose_requests_are_mostly_cancelled_takes_nothing_new() {
     let mut other = Conn::new(&served.addr);
     other.send("GET /other HTTP/1.1\r\nHost: h\r\n\r\n");
     until(|| origin.met()[0].requests == 2);
-    for n in 1..=100 {
+    let cancelled = (1..350).find(|n| {
         let mut leaves = Conn::new(&served.addr);
         leaves.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
-        until(|| origin.met()[0].requests == n + 2);
+        until(|| origin.met()[0].requests == n + 2 || origin.met().len() == 2);
         drop(leaves);
-        until(|| origin.met()[0].resets == n);
-    }
-    assert_eq!((origin.met().len(), status(&served, "/")), (1, 200));
-    let met = origin.met();
-    assert_eq!((met.len(), met[0].requests, met[0].ended), (2, 102, false), "the other's goes on");
+        until(|| origin.met()[0].resets == *n || origin.met().len() == 2);
+        origin.met().len() == 2
+    });
+    assert!(cancelled.is_some_and(|n| (100..=301).contains(&n)), "{cancelled:?}");
+    assert_eq!((status(&served, "/"), origin.met().len()), (200, 2));
+    assert!(!origin.met()[0].ended, "the other's request goes on");
 }
 
 /// Each of these clients takes nothing, so that its stream's window stays full; together they have more than a MiB.
