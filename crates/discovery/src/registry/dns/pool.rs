@@ -18,6 +18,7 @@ use std::time::Duration;
 use tokio::net::lookup_host;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use weir_net::io::system::words;
 use weir_plan::address::Address;
 use weir_plan::http::short;
 use weir_plan::source_ranges::MOST_NAME_SERVERS;
@@ -178,7 +179,7 @@ pub(super) async fn find_servers(servers: &[String]) -> Result<Vec<SocketAddr>, 
                         found.extend(addresses);
                         continue;
                     }
-                    Ok(Err(e)) => e.to_string(),
+                    Ok(Err(e)) => words(&e),
                     Err(_) => format!("no answer within {}s", SERVER_WITHIN.as_secs()),
                 }
             }
@@ -195,8 +196,8 @@ pub(super) async fn find_servers(servers: &[String]) -> Result<Vec<SocketAddr>, 
 
 /// Why there is no answer.
 fn explain(e: &NetError) -> String {
-    let words = match e {
-        NetError::Io(e) => return e.to_string(),
+    let why = match e {
+        NetError::Io(e) => return words(e),
         NetError::Timeout => "nothing came in time",
         NetError::Truncated => "what comes is cut off, by TCP too",
         NetError::Busy | NetError::NoConnections => "there is no connection to it",
@@ -205,13 +206,13 @@ fn explain(e: &NetError) -> String {
         }
         _ => "the question broke off",
     };
-    words.to_owned()
+    why.to_owned()
 }
 
 /// The system's settings cannot be read.
 pub(super) fn unreadable(e: &NetError) -> Defect {
     let why = match e {
-        NetError::Io(e) => format!(": {e}"),
+        NetError::Io(e) => format!(": {}", words(e)),
         _ => String::new(),
     };
     let problem = format!("the system's name servers are not known{why}");
