@@ -45,9 +45,9 @@ pub struct Discovery {
     watch: Arc<Watch>,
     readers: Readers,
     draw: Key,
-    /// While any is asked.
+    /// The thread that asks registries, while there is one to ask.
     registries: Option<Registries>,
-    /// The numbers of those.
+    /// The numbers of the registries that are asked.
     asked: BTreeSet<usize>,
     /// The number of the next source.
     next: usize,

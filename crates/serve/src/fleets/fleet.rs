@@ -152,7 +152,7 @@ impl FleetMembers {
         own
     }
 
-    /// Is without lists as another fleet of the same source is.
+    /// Takes over since when and why the source gives no list, as another of its fleets knows it.
     pub fn share_outage(&mut self, other: &FleetMembers) {
         self.outage = other.outage.clone();
     }
