@@ -3,7 +3,7 @@
 //! An answer that is cut off is asked for again by TCP.
 
 use super::answers::Answer;
-use super::records::{Kind, MOST_ALIASES, Question};
+use super::records::{Kind, LocatedAnswer, MOST_ALIASES, Question};
 use crate::fault::{Defect, FaultKind};
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig, ResolverOpts};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
@@ -38,9 +38,9 @@ pub(super) struct Server {
 
 impl Server {
     /// Asks all questions at once.
-    pub(super) async fn ask(&self, name: &Name, kinds: &[Kind]) -> Vec<Answer> {
+    pub(super) async fn ask(&self, name: &Name, kinds: &[Kind]) -> Vec<LocatedAnswer> {
         let lost = Defect::new(FaultKind::Unexpected, "the look-up broke off", "report this to weir");
-        let mut answers = vec![Answer::Failed(lost); kinds.len()];
+        let mut answers = vec![LocatedAnswer::from(Answer::Failed(lost)); kinds.len()];
         // They end with this future.
         let mut questions = JoinSet::new();
         for (i, kind) in kinds.iter().enumerate() {
@@ -58,20 +58,20 @@ impl Server {
     }
 
     /// Asks until no alias leads on.
-    async fn pursue(&self, mut question: Question) -> Answer {
+    pub(super) async fn pursue(&self, mut question: Question) -> LocatedAnswer {
         for _ in 0..MOST_ALIASES {
             let response = match self.send(&question).await {
                 Ok(response) => response,
-                Err(answer) => return answer,
+                Err(answer) => return answer.into(),
             };
             match question.read(&response.answers) {
                 Some(answer) => return question.locate(answer, &response.additionals),
-                None if response.response_code == ResponseCode::NXDomain => return Answer::Denied,
+                None if response.response_code == ResponseCode::NXDomain => return Answer::Denied.into(),
                 None => {}
             }
         }
         let problem = format!("the name server {} gives no end of aliases: {question}", self.at);
-        Answer::Failed(Defect::new(FaultKind::Unexpected, problem, "see to the records of the name"))
+        Answer::Failed(Defect::new(FaultKind::Unexpected, problem, "see to the records of the name")).into()
     }
 
     /// Asks a question, by EDNS so that more addresses have room in an answer; a server that does not know it
