@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The most threads that read files.
+/// The most threads that read files: each followed file has one.
 const MOST_READERS: usize = 4096;
 
 /// The threads of a process that read files of lists, and their limit. Clones count the same threads: a process has one of
@@ -38,7 +38,11 @@ impl Readers {
         if before < self.most {
             return Ok(reader);
         }
-        Err(io::Error::other("too many files are still being read, by file systems that do not answer"))
+        Err(io::Error::other(format!(
+            "{} files of lists are followed or still being read: follow fewer, or see to file systems that \
+             do not answer",
+            self.most
+        )))
     }
 }
 
@@ -63,7 +67,7 @@ mod tests {
         let _second = readers.clone().admit().expect("two");
         for _ in 0..3 {
             let text = readers.admit().expect_err("three").to_string();
-            assert!(text.starts_with("too many files are still being read"), "{text}");
+            assert!(text.starts_with("2 files of lists are followed or still being read: "), "{text}");
         }
         drop(first);
         let _third = readers.admit().expect("two again");

@@ -16,7 +16,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
-use weir_net::io::system::is_exhausted;
+use weir_net::io::system::{is_exhausted, words};
 use weir_net::transport::tls;
 
 /// The longest page of metrics, bytes.
@@ -149,10 +149,4 @@ fn no_answer(e: &hyper::Error) -> NoReply {
         true => NoReply::Gone("ended the connection without an answer".to_owned()),
         false => NoReply::Other("did not answer in HTTP".to_owned()),
     }
-}
-
-/// The system's words, without Rust's number.
-pub(crate) fn words(e: &io::Error) -> String {
-    let text = e.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }

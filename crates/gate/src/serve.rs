@@ -1,7 +1,7 @@
 //! Sockets, connections and the end.
 
 use crate::answer::answer;
-use crate::fetch::{Source, words};
+use crate::fetch::Source;
 use crate::options::Options;
 use crate::state::State;
 use crate::{agent, log, peers, probe};
@@ -21,6 +21,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{LocalSet, spawn_local};
+use weir_net::io::system::words;
 use weir_plan::address::Address;
 
 /// Connections at once.

@@ -60,10 +60,10 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Notes an entry that does not count. Where it is need not be found for all of them.
+    /// Notes an entry that does not count. Where it is need not be found for all of them. `entry`: its number, if it has one.
     pub(crate) fn leave_out(
         &mut self,
-        entry: usize,
+        entry: Option<usize>,
         objection: Objection,
         find: impl FnOnce() -> Option<Place>,
     ) {
@@ -85,13 +85,13 @@ pub struct Departure {
     pub id: Option<String>,
 }
 
-/// An entry that does not count, and why.
+/// An entry that does not count, or that a source has no answer for, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// Where in the text of a file.
     pub place: Option<Place>,
-    /// Which entry of the list, from 1.
-    pub entry: usize,
+    /// Which entry of the list, from 1; `None`: the problem is a whole sentence, which names what it is about.
+    pub entry: Option<usize>,
     /// What is wrong, without a full stop.
     pub problem: String,
     /// What to write instead, where that is known.
@@ -101,7 +101,8 @@ pub struct Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.place.map_or(Ok(()), |place| write!(f, "{place}: "))?;
-        write!(f, "entry {}: {}", self.entry, self.problem)?;
+        self.entry.map_or(Ok(()), |entry| write!(f, "entry {entry}: "))?;
+        f.write_str(&self.problem)?;
         self.remedy.as_ref().map_or(Ok(()), |remedy| write!(f, "; {remedy}"))
     }
 }
@@ -163,7 +164,7 @@ impl Builder {
         objection: Objection,
         find: impl FnOnce() -> Option<Place>,
     ) {
-        self.snapshot.leave_out(entry, objection, find);
+        self.snapshot.leave_out(Some(entry), objection, find);
     }
 
     /// Notes a member that the source says is gone. `finish` drops it if the member is listed as well.

@@ -13,7 +13,7 @@ pub(super) struct Flaw {
 }
 
 impl Flaw {
-    /// The flaw that an error shows. `shape`: what JSON does that is something else.
+    /// The flaw that an error shows. `shape`: the words for valid JSON of another form, as "is no list of numbers".
     pub(super) fn new(e: &serde_json::Error, shape: &str) -> Flaw {
         let (kind, problem) = match e.classify() {
             Category::Eof => (FaultKind::Cut, "ends too early"),

@@ -43,14 +43,15 @@ const MOST_WAITING: usize = 16;
 /// Registries that are asked, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Registries {
+    /// Unbounded: a change for each source of a topology.
     changes: UnboundedSender<Change>,
 }
 
 /// A change of what is asked.
 enum Change {
-    /// This one, too.
+    /// Begins to ask a source.
     Ask(usize, Box<FollowedSource>),
-    /// The one of this number no more.
+    /// Stops asking the source of this number.
     Forget(usize),
 }
 
@@ -64,7 +65,7 @@ impl Registries {
         sent.map_err(|_| io::Error::other("the thread that asks registries has ended"))
     }
 
-    /// Asks the one of this number no more. What it has given may still be on its way.
+    /// Stops asking the source of this number. What it has given may still be on its way.
     pub(crate) fn forget(&self, number: usize) {
         // A thread that has ended asks none.
         let _ = self.changes.send(Change::Forget(number));

@@ -45,12 +45,14 @@ pub struct Discovery {
     watch: Arc<Watch>,
     readers: Readers,
     draw: Key,
-    /// While any is asked.
+    /// The thread that asks registries, while there is one to ask.
     registries: Option<Registries>,
-    /// The numbers of those.
+    /// The numbers of the registries that are asked.
     asked: BTreeSet<usize>,
     /// The number of the next source.
     next: usize,
+    /// Whether a thread that follows or asks sources has ended.
+    has_ended: bool,
 }
 
 impl Drop for Discovery {
@@ -92,20 +94,28 @@ impl Discovery {
         let (clock, watch) = (Clock::start(), Arc::new(Watch::new()));
         let door = thread::start(clock, watch.clone(), deliver)?;
         let (readers, registries, asked) = (readers.clone(), None, BTreeSet::new());
-        Ok(Discovery { door, clock, watch, readers, draw, registries, asked, next: 0 })
+        let (next, has_ended) = (0, false);
+        Ok(Discovery { door, clock, watch, readers, draw, registries, asked, next, has_ended })
     }
 
     /// Follows another source. Returns its number, which no other has or will have. Its first update comes as soon as it
     /// is read. A relative path begins at the folder of the process.
     ///
     /// # Errors
-    /// When there is no thread, or no current folder for a relative path.
+    /// When there is no thread, or no current folder for a relative path. One that has ended does not come back:
+    /// [`Discovery::has_ended`].
     pub fn follow(&mut self, source: FollowedSource) -> io::Result<usize> {
         let SourceKind::File(path) = &source.kind else { return self.ask(source) };
         let path = std::path::absolute(path)?;
         let mut reader = FileReader::new(self.next, &path);
         let look: Lookup = Box::new(move |job, watch| reader.look(job, watch));
         self.read(FileSource::new(&path, self.clock.now_ns(), READING_NS), look)
+    }
+
+    /// Whether following a source has found that a thread has ended, by a mistake of weir's. Another [`Discovery`] can follow the
+    /// sources then.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
     }
 
     /// Ends the source of this number. An update that is on its way may still come.
@@ -126,7 +136,10 @@ impl Discovery {
         let number = self.next;
         let (watch, door) = (self.watch.clone(), self.door.clone());
         let file = File::start(number, source, look, &self.readers, watch, door)?;
-        self.door.send(Message::Follow(number, Box::new(file)));
+        if !self.door.send(Message::Follow(number, Box::new(file))) {
+            self.has_ended = true;
+            return Err(io::Error::other("the thread that follows sources has ended"));
+        }
         self.next += 1;
         Ok(number)
     }
@@ -147,7 +160,12 @@ impl Discovery {
                 registry::start(self.draw, give)?
             }
         };
-        registries.ask(number, source)?;
+        if let Err(e) = registries.ask(number, source) {
+            // None of them is asked any more.
+            self.asked.clear();
+            self.has_ended = true;
+            return Err(e);
+        }
         self.registries = Some(registries);
         self.asked.insert(number);
         self.next += 1;
@@ -191,6 +209,21 @@ mod tests {
     /// No source yet, and the way of updates.
     fn start(out: Sender<Update>) -> Discovery {
         Discovery::start(&Readers::default(), Key::new(1), only_updates(out)).expect("a thread")
+    }
+
+    #[test]
+    fn nothing_is_followed_by_a_thread_that_has_ended() {
+        let (out, _updates) = channel();
+        let mut discovery = start(out);
+        discovery.door.send(Message::Stop);
+        while discovery.door.send(Message::Forget(0)) {
+            std::thread::yield_now();
+        }
+        assert!(!discovery.has_ended());
+        let (source, look) = quick(discovery.clock);
+        let e = discovery.read(source, look).expect_err("no thread");
+        assert_eq!(e.to_string(), "the thread that follows sources has ended");
+        assert!(discovery.has_ended());
     }
 
     #[test]

@@ -19,6 +19,12 @@ pub fn remedy(e: &io::Error) -> Option<&'static str> {
     }
 }
 
+/// The system's words for an error, without Rust's `(os error 2)`.
+pub fn words(e: &io::Error) -> String {
+    let text = e.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
+}
+
 /// The text of a system error, with the remedy if descriptors have run out.
 pub fn explain(e: &io::Error) -> String {
     remedy(e).map_or_else(|| e.to_string(), |remedy| format!("{e}; {remedy}"))

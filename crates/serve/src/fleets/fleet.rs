@@ -152,7 +152,7 @@ impl FleetMembers {
         own
     }
 
-    /// Is without lists as another fleet of the same source is.
+    /// Takes over since when and why the source gives no list, as another of its fleets knows it.
     pub fn share_outage(&mut self, other: &FleetMembers) {
         self.outage = other.outage.clone();
     }
@@ -223,9 +223,9 @@ impl FleetMembers {
         (result, self.take(changes))
     }
 
-    /// Counts a question that its source has not answered by a list.
-    pub fn count_failure(&mut self) {
-        self.lists[ListResult::Failed as usize] += 1;
+    /// Counts questions that its source has not answered by a list.
+    pub fn count_failures(&mut self, count: u64) {
+        self.lists[ListResult::Failed as usize] += count;
     }
 
     /// Notes that its source gives no list, as it is reported.

@@ -138,7 +138,7 @@ fn a_list_is_stale_since_the_first_failure_and_for_the_last_reason() {
     assert_eq!((fleet.is_stale(), fleet.stale_s(S), fleet.error()), (false, None, None));
     fleet.fail(S, &fault("no leader"));
     fleet.fail(3 * S, &fault("no way there"));
-    (0..5).for_each(|_| fleet.count_failure());
+    fleet.count_failures(5);
     assert_eq!((fleet.is_stale(), fleet.stale_s(4 * S)), (true, Some(3.0)));
     assert_eq!(fleet.error(), Some("file api.json: no way there; see to it"));
     // A reload keeps that, unless the fleet has another source.

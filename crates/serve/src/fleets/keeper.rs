@@ -8,6 +8,7 @@ use super::updates::latest;
 use super::words::{Line, Log};
 use super::{Changes, FleetSet};
 use crate::metrics::now_unix_ms;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -18,10 +19,10 @@ use weir_stats::Key;
 
 /// How often targets are looked at that only a doubted list lacks.
 const LOOK: Duration = Duration::from_millis(250);
-/// When a change is tried again that could not be applied.
+/// When a change is tried again that could not be applied, and a source that could not be followed.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// How often it is looked whether graphs have ended, of which too many remain.
+/// How often it is looked whether graphs have ended, of which too many remain, and whether failures can be counted.
 const ROOM: Duration = Duration::from_millis(100);
 
 /// A message to the keeper.
@@ -46,6 +47,10 @@ const WAITS: &str =
 pub(crate) trait Applies: Send + Sync {
     /// Whether members may change now: their graphs remain for their last requests, and there may be too many of them.
     fn has_room(&self) -> bool;
+
+    /// Lets numbers of fleets change by which nothing is served, unless another change is applied just now: that may take
+    /// long. Returns whether it did.
+    fn note(&self, act: &mut dyn FnMut(&mut FleetSet)) -> bool;
 
     /// Lets fleets change at this instant, and serves what has come of them if `act` returns that this differs.
     ///
@@ -80,7 +85,8 @@ pub(crate) fn start(
         inbox,
         out: out.clone(),
         sources: Sources::new(readers, draw),
-        is_blind: false,
+        retry: None,
+        failed_questions: BTreeMap::new(),
         failures: Failures::default(),
         log: Log::default(),
         unwatched: Vec::new(),
@@ -98,8 +104,10 @@ struct Keeper<A> {
     inbox: Receiver<Message>,
     out: Sender<Message>,
     sources: Sources,
-    /// Whether some of them cannot be followed.
-    is_blind: bool,
+    /// When those are tried again that cannot be followed; `None`: there is none.
+    retry: Option<Instant>,
+    /// Questions that have failed, by the number of their source, which are not counted by its fleets yet.
+    failed_questions: BTreeMap<usize, u64>,
     failures: Failures,
     log: Log,
     /// Why changes of lists are seen late, as it was said.
@@ -118,6 +126,7 @@ impl<A: Applies> Keeper<A> {
     fn run(mut self) {
         self.follow_again();
         while let Some(updates) = self.wait() {
+            self.count_failures();
             let is_first = self.waiting.is_none();
             let before = self.waiting.take().unwrap_or_default();
             let updates = latest(before.into_iter().chain(updates).collect());
@@ -142,7 +151,8 @@ impl<A: Applies> Keeper<A> {
         let names = self.door.read(|set, _| set.names());
         self.log.retain(&names);
         let result = self.sources.follow(wanted, &self.out);
-        let was_blind = std::mem::replace(&mut self.is_blind, result.is_err());
+        let retry = result.is_err().then(|| Instant::now() + AGAIN);
+        let was_blind = std::mem::replace(&mut self.retry, retry).is_some();
         if let Err(e) = result
             && !was_blind
         {
@@ -169,7 +179,7 @@ impl<A: Applies> Keeper<A> {
         for message in messages {
             match message {
                 Message::Update(update) => updates.push(update),
-                Message::Failure(number) => self.count_failure(number),
+                Message::Failure(number) => self.note_failure(number),
                 Message::Unwatched(unwatched) => self.note_unwatched(&unwatched),
                 // Each by itself: a source that is gone in between begins anew.
                 Message::Renewed(wanted) => self.follow(wanted),
@@ -179,40 +189,58 @@ impl<A: Applies> Keeper<A> {
         if self.end.is_some_and(|end| end <= Instant::now()) {
             return None;
         }
-        if self.is_blind {
+        if self.retry.is_some_and(|at| at <= Instant::now()) {
             self.follow_again();
         }
         Some(updates)
     }
 
-    /// Waits for a message as long as nothing is to be done. Questions that failed are counted meanwhile: they are no
+    /// Waits for a message as long as nothing is to be done. Questions that failed are summed meanwhile: they are no
     /// work, however many come.
-    fn receive(&self) -> Result<Message, RecvTimeoutError> {
-        let end = self.pause().map(|pause| Instant::now() + pause);
+    fn receive(&mut self) -> Result<Message, RecvTimeoutError> {
+        let mut end = self.pause().map(|pause| Instant::now() + pause);
         loop {
             let message = match end {
                 Some(end) => self.inbox.recv_timeout(end.saturating_duration_since(Instant::now())),
                 None => self.inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             match message {
-                Ok(Message::Failure(number)) => self.count_failure(number),
+                Ok(Message::Failure(number)) => {
+                    if self.failed_questions.is_empty() {
+                        let soon = Instant::now() + ROOM;
+                        end = Some(end.map_or(soon, |end| end.min(soon)));
+                    }
+                    self.note_failure(number);
+                }
                 message => return message,
             }
         }
     }
 
-    /// Counts a question that has failed, for all fleets of its source. No member changes by it, so that nothing is served
-    /// anew.
-    fn count_failure(&self, number: usize) {
-        let Some(source) = self.sources.find(number) else { return };
-        let served = self.door.change(&mut |set, _| {
-            set.fleets
-                .iter_mut()
-                .filter(|fleet| fleet.source == *source)
-                .for_each(|fleet| fleet.count_failure());
-            false
+    /// Notes a question that has failed.
+    fn note_failure(&mut self, number: usize) {
+        if self.sources.find(number).is_some() {
+            *self.failed_questions.entry(number).or_default() += 1;
+        }
+    }
+
+    /// Counts questions that have failed, for all fleets of their sources. No member changes by them, so that nothing is
+    /// served anew; while a reload builds graphs they wait, and nothing else does.
+    fn count_failures(&mut self) {
+        if self.failed_questions.is_empty() {
+            return;
+        }
+        let (sources, failed) = (&self.sources, &self.failed_questions);
+        let is_counted = self.door.note(&mut |set| {
+            for (number, count) in failed {
+                let Some(source) = sources.find(*number) else { continue };
+                let fleets = set.fleets.iter_mut().filter(|fleet| fleet.source == *source);
+                fleets.for_each(|fleet| fleet.count_failures(*count));
+            }
         });
-        drop(served);
+        if is_counted {
+            self.failed_questions.clear();
+        }
     }
 
     /// Says once for each kind that changes of lists are seen late.
@@ -231,13 +259,15 @@ impl<A: Applies> Keeper<A> {
         });
         let look = looks.then_some(LOOK);
         let now = Instant::now();
-        let again = (self.unserved.is_some() || self.is_blind).then_some(AGAIN);
+        let again = self.unserved.is_some().then_some(AGAIN);
+        let retry = self.retry.map(|at| at.saturating_duration_since(now));
+        let count = (!self.failed_questions.is_empty()).then_some(ROOM);
         let end = self.end.map(|end| end.saturating_duration_since(now));
         let found = (!self.failed.is_empty()).then_some(Duration::ZERO);
         if self.waiting.is_some() {
             return end.into_iter().chain([ROOM]).min();
         }
-        let waits = [next, look, again, end, found, self.log.due(now)];
+        let waits = [next, look, again, retry, count, end, found, self.log.due(now)];
         waits.into_iter().flatten().min()
     }
 

@@ -5,7 +5,7 @@ use super::keeper::Message;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::mpsc::Sender;
-use weir_discovery::{Discovery, FollowedSource, News, Readers};
+use weir_discovery::{Discovery, FollowedSource, News, Readers, Update};
 use weir_plan::SourceKind;
 use weir_stats::Key;
 
@@ -17,14 +17,18 @@ pub(super) struct Sources {
     draw: Key,
     /// Once there has been a source.
     discovery: Option<Discovery>,
+    /// The number that its first source has here.
+    first: usize,
     /// Those that are followed, by the numbers that their updates have. No number comes again.
     kinds: BTreeMap<usize, SourceKind>,
+    /// The number of the next source.
+    next: usize,
 }
 
 impl Sources {
     /// None yet.
     pub fn new(readers: Readers, draw: Key) -> Sources {
-        Sources { readers, draw, discovery: None, kinds: BTreeMap::new() }
+        Sources { readers, draw, discovery: None, first: 0, kinds: BTreeMap::new(), next: 0 }
     }
 
     /// The source of an update; `None`: it is not followed any more.
@@ -35,9 +39,11 @@ impl Sources {
     /// Follows these sources and no others from now on, and sends their news to `out`.
     ///
     /// # Errors
-    /// One cannot be followed; others are or are not, and calling this again goes on from there.
+    /// Some cannot be followed; all others are, and calling this again tries those. Where a thread has ended none is, and
+    /// calling this again follows all by new threads.
     pub fn follow(&mut self, wanted: Vec<FollowedSource>, out: &Sender<Message>) -> io::Result<()> {
         if self.discovery.is_none() && !wanted.is_empty() {
+            self.first = self.next;
             self.discovery = Some(self.start(out.clone())?);
         }
         let Some(discovery) = &mut self.discovery else { return Ok(()) };
@@ -45,24 +51,38 @@ impl Sources {
         self.kinds.retain(|number, kind| {
             let stays = kinds.contains(&*kind);
             if !stays {
-                discovery.forget(*number);
+                discovery.forget(*number - self.first);
             }
             stays
         });
         let known: BTreeSet<SourceKind> = self.kinds.values().cloned().collect();
+        let mut result = Ok(());
         for source in wanted.into_iter().filter(|source| !known.contains(&source.kind)) {
             let kind = source.kind.clone();
-            self.kinds.insert(discovery.follow(source)?, kind);
+            match discovery.follow(source) {
+                Ok(number) => {
+                    self.kinds.insert(self.first + number, kind);
+                    self.next = self.first + number + 1;
+                }
+                Err(e) => result = result.and(Err(e)),
+            }
         }
-        Ok(())
+        if discovery.has_ended() {
+            self.discovery = None;
+            self.kinds.clear();
+        }
+        result
     }
 
     /// Starts what follows sources.
     fn start(&self, out: Sender<Message>) -> io::Result<Discovery> {
+        let first = self.first;
         Discovery::start(&self.readers, self.draw, move |news| {
             drop(out.send(match news {
-                News::Update(update) => Message::Update(update),
-                News::Failure(source) => Message::Failure(source),
+                News::Update(Update { source, result }) => {
+                    Message::Update(Update { source: first + source, result })
+                }
+                News::Failure(source) => Message::Failure(first + source),
                 News::Unwatched(unwatched) => Message::Unwatched(unwatched),
             }));
         })
@@ -83,8 +103,8 @@ mod tests {
     struct Folder(PathBuf);
 
     impl Folder {
-        fn new() -> Folder {
-            let path = std::env::temp_dir().join(format!("weir-sources-{}", std::process::id()));
+        fn new(name: &str) -> Folder {
+            let path = std::env::temp_dir().join(format!("weir-sources-{}-{name}", std::process::id()));
             let _ = std::fs::remove_dir_all(&path);
             std::fs::create_dir_all(&path).expect("a folder");
             Folder(path)
@@ -120,8 +140,22 @@ mod tests {
     }
 
     #[test]
+    fn a_source_that_cannot_be_followed_keeps_no_other_from_it() {
+        let folder = Folder::new("others");
+        folder.write("a", 1);
+        let (out, inbox) = channel();
+        let mut sources = Sources::new(Readers::default(), Key::new(1));
+        // An empty path has no folder.
+        let wanted = || vec![FollowedSource::from(SourceKind::File(String::new())), folder.source("a")];
+        sources.follow(wanted(), &out).expect_err("an empty path");
+        assert_eq!(next(&sources, &inbox), (0, "a:1".to_owned()));
+        sources.follow(wanted(), &out).expect_err("an empty path");
+        assert_eq!(sources.kinds.keys().copied().collect::<Vec<_>>(), [0]);
+    }
+
+    #[test]
     fn a_source_that_stays_goes_on_while_others_come_and_go() {
-        let folder = Folder::new();
+        let folder = Folder::new("staying");
         folder.write("a", 1);
         let (out, inbox) = channel();
         let mut sources = Sources::new(Readers::default(), Key::new(1));

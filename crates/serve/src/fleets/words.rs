@@ -99,16 +99,18 @@ impl Log {
     /// Notes entries of a list that do not count: the first of them. What was said lately is not said again.
     pub fn left_out(&mut self, fleet: &Arc<str>, source: &SourceKind, list: &Snapshot, now: Instant) {
         let Some(first) = list.left_out.first() else { return };
-        let more = match list.left_out_count.saturating_sub(1) {
-            0 => String::new(),
-            1 => "; so is 1 more".to_owned(),
-            n => format!("; so are {n} more"),
+        let (what, more) = match (first.entry, list.left_out_count.saturating_sub(1)) {
+            (Some(_), 0) => ("an entry is left out: ", String::new()),
+            (Some(_), 1) => ("an entry is left out: ", "; so is 1 more".to_owned()),
+            (Some(_), n) => ("an entry is left out: ", format!("; so are {n} more")),
+            (None, 0) => ("", String::new()),
+            (None, n) => ("", format!(" (and {n} more)")),
         };
         let place = match source {
             SourceKind::File(path) => format!("{path}:"),
             _ => format!("{source}: "),
         };
-        let line = format!("fleet {fleet}: an entry is left out: {place}{first}{more}");
+        let line = format!("fleet {fleet}: {what}{place}{first}{more}");
         let said = self.left_out.entry(fleet.clone()).or_default();
         said.retain(|(at, _)| now < *at + DOUBTS_APART);
         if said.len() < MOST_FINDINGS && said.iter().all(|(_, text)| *text != line) {
@@ -196,8 +198,28 @@ mod tests {
 
     /// A list of which one entry does not count.
     fn wrong(problem: &str) -> Snapshot {
-        let finding = Finding { place: None, entry: 1, problem: problem.to_owned(), remedy: None };
+        let finding = Finding { place: None, entry: Some(1), problem: problem.to_owned(), remedy: None };
         Snapshot { left_out: vec![finding], left_out_count: 1, ..Snapshot::default() }
+    }
+
+    #[test]
+    fn a_finding_without_a_number_is_a_sentence_of_its_own() {
+        let (mut log, source) = (Log::default(), SourceKind::File("a.json".to_owned()));
+        let api: Arc<str> = "api".into();
+        let mut list = wrong("it is odd");
+        log.left_out(&api, &source, &list, Instant::now());
+        list.left_out[0].entry = None;
+        list.left_out_count = 3;
+        log.left_out(&api, &source, &list, Instant::now());
+        let all = lines(&mut log);
+        let said = all.iter().map(|line| match line {
+            Line::Fault(line) | Line::Change(line) => line.as_str(),
+        });
+        let wanted = [
+            "fleet api: an entry is left out: a.json:entry 1: it is odd",
+            "fleet api: a.json:it is odd (and 2 more)",
+        ];
+        assert_eq!(said.collect::<Vec<_>>(), wanted);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::task::Poll;
 use weir_net::io::Core;
-use weir_net::io::system::is_exhausted;
+use weir_net::io::system::{is_exhausted, words};
 use weir_net::io::timers::has_ended;
 use weir_plan::duration::show_ns;
 use weir_plan::{HealthCheck, OriginProtocol, TlsClient};
@@ -50,11 +50,7 @@ impl CheckFailure {
             _ if is_exhausted(e) => CheckFailure::NothingLeft,
             io::ErrorKind::ConnectionRefused => CheckFailure::Refused,
             io::ErrorKind::TimedOut => CheckFailure::Timeout(timeout_ns),
-            _ => {
-                let text = e.to_string();
-                let words = text.split(" (os error").next().unwrap_or(&text).to_lowercase();
-                CheckFailure::NoConnection(words)
-            }
+            _ => CheckFailure::NoConnection(words(e)),
         }
     }
 

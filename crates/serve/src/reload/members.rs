@@ -14,9 +14,9 @@ use crate::metrics::families::Id as Of;
 use crate::threads::generation::Generation;
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, TryLockError};
 use std::time::Duration;
 use weir_plan::fleets::with_members;
 use weir_plan::serving::{Serving, serving};
@@ -212,6 +212,16 @@ impl Applies for Reloader {
     fn has_room(&self) -> bool {
         let nodes = lock(&self.state).current.blueprint.point.nodes.len();
         self.process.state.epochs().len() <= most_graphs(nodes)
+    }
+
+    fn note(&self, act: &mut dyn FnMut(&mut FleetSet)) -> bool {
+        let _one_at_a_time = match self.applying.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(e)) => e.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        act(&mut lock(&self.fleets));
+        true
     }
 
     fn change(&self, act: &mut dyn FnMut(&mut FleetSet, u64) -> bool) -> Result<(), String> {

@@ -134,7 +134,10 @@ impl Answers {
             said.extend(unknown(&answer.kind));
         }
         if before.is_none_or(|before| before.left_out != list.left_out) {
-            said.extend(list.left_out.iter().map(|finding| format!("an entry is left out: {finding}")));
+            said.extend(list.left_out.iter().map(|finding| match finding.entry {
+                Some(_) => format!("an entry is left out: {finding}"),
+                None => finding.to_string(),
+            }));
             match list.left_out_count.saturating_sub(list.left_out.len()) {
                 0 => {}
                 1 => said.push("1 more entry is left out".to_owned()),
@@ -306,7 +309,7 @@ mod tests {
         assert_eq!(answers.all_notes(), wanted, "an empty file is no surprise");
         let step = take(&mut answers, 0, list(&[]));
         assert!(answers.notes(&step).is_empty());
-        let finding = Finding { place: None, entry: 2, problem: "it is odd".to_owned(), remedy: None };
+        let finding = Finding { place: None, entry: Some(2), problem: "it is odd".to_owned(), remedy: None };
         let odd = Snapshot { left_out: vec![finding], left_out_count: 3, ..Snapshot::default() };
         let step = take(&mut answers, 1, Ok(Arc::new(odd)));
         let wanted = ["an entry is left out: entry 2: it is odd", "2 more entries are left out"]

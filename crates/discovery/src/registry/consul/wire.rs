@@ -142,7 +142,7 @@ pub(super) fn read_list(text: &str) -> Result<Snapshot, Defect> {
     let unknown = || Objection::new("it is no instance with a Node and a Service", "see to Consul");
     let others = std::iter::repeat_with(unknown).take(strange);
     for (i, objection) in wrong.into_iter().chain(others).enumerate() {
-        list.leave_out(first + i, objection, || None);
+        list.leave_out(Some(first + i), objection, || None);
     }
     Ok(list)
 }

@@ -49,9 +49,9 @@ pub(super) async fn follow(source: DnsSource, last: Option<Arc<Snapshot>>, mut p
         };
         match listed(members(answers.entries())) {
             Ok(mut list) => {
-                let first = list.members.len() + list.left_out_count + 1;
-                for (number, objection) in (first..).zip(objections) {
-                    list.leave_out(number, objection, || None);
+                for objection in objections {
+                    // It names its target, which is no entry of a number.
+                    list.leave_out(None, objection, || None);
                 }
                 post.list(list).await;
                 sleep(Duration::from_nanos(wait_ns)).await;

@@ -3,7 +3,7 @@
 //! An answer that is cut off is asked for again by TCP.
 
 use super::answers::Answer;
-use super::records::{Kind, MOST_ALIASES, Question};
+use super::records::{Kind, LocatedAnswer, MOST_ALIASES, Question};
 use crate::fault::{Defect, FaultKind};
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig, ResolverOpts};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
@@ -18,6 +18,7 @@ use std::time::Duration;
 use tokio::net::lookup_host;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use weir_net::io::system::words;
 use weir_plan::address::Address;
 use weir_plan::http::short;
 use weir_plan::source_ranges::MOST_NAME_SERVERS;
@@ -37,9 +38,9 @@ pub(super) struct Server {
 
 impl Server {
     /// Asks all questions at once.
-    pub(super) async fn ask(&self, name: &Name, kinds: &[Kind]) -> Vec<Answer> {
+    pub(super) async fn ask(&self, name: &Name, kinds: &[Kind]) -> Vec<LocatedAnswer> {
         let lost = Defect::new(FaultKind::Unexpected, "the look-up broke off", "report this to weir");
-        let mut answers = vec![Answer::Failed(lost); kinds.len()];
+        let mut answers = vec![LocatedAnswer::from(Answer::Failed(lost)); kinds.len()];
         // They end with this future.
         let mut questions = JoinSet::new();
         for (i, kind) in kinds.iter().enumerate() {
@@ -57,20 +58,20 @@ impl Server {
     }
 
     /// Asks until no alias leads on.
-    async fn pursue(&self, mut question: Question) -> Answer {
+    pub(super) async fn pursue(&self, mut question: Question) -> LocatedAnswer {
         for _ in 0..MOST_ALIASES {
             let response = match self.send(&question).await {
                 Ok(response) => response,
-                Err(answer) => return answer,
+                Err(answer) => return answer.into(),
             };
             match question.read(&response.answers) {
                 Some(answer) => return question.locate(answer, &response.additionals),
-                None if response.response_code == ResponseCode::NXDomain => return Answer::Denied,
+                None if response.response_code == ResponseCode::NXDomain => return Answer::Denied.into(),
                 None => {}
             }
         }
         let problem = format!("the name server {} gives no end of aliases: {question}", self.at);
-        Answer::Failed(Defect::new(FaultKind::Unexpected, problem, "see to the records of the name"))
+        Answer::Failed(Defect::new(FaultKind::Unexpected, problem, "see to the records of the name")).into()
     }
 
     /// Asks a question, by EDNS so that more addresses have room in an answer; a server that does not know it
@@ -178,7 +179,7 @@ pub(super) async fn find_servers(servers: &[String]) -> Result<Vec<SocketAddr>, 
                         found.extend(addresses);
                         continue;
                     }
-                    Ok(Err(e)) => e.to_string(),
+                    Ok(Err(e)) => words(&e),
                     Err(_) => format!("no answer within {}s", SERVER_WITHIN.as_secs()),
                 }
             }
@@ -195,8 +196,8 @@ pub(super) async fn find_servers(servers: &[String]) -> Result<Vec<SocketAddr>, 
 
 /// Why there is no answer.
 fn explain(e: &NetError) -> String {
-    let words = match e {
-        NetError::Io(e) => return e.to_string(),
+    let why = match e {
+        NetError::Io(e) => return words(e),
         NetError::Timeout => "nothing came in time",
         NetError::Truncated => "what comes is cut off, by TCP too",
         NetError::Busy | NetError::NoConnections => "there is no connection to it",
@@ -205,13 +206,13 @@ fn explain(e: &NetError) -> String {
         }
         _ => "the question broke off",
     };
-    words.to_owned()
+    why.to_owned()
 }
 
 /// The system's settings cannot be read.
 pub(super) fn unreadable(e: &NetError) -> Defect {
     let why = match e {
-        NetError::Io(e) => format!(": {e}"),
+        NetError::Io(e) => format!(": {}", words(e)),
         _ => String::new(),
     };
     let problem = format!("the system's name servers are not known{why}");

@@ -15,6 +15,31 @@ pub(super) const MOST_ALIASES: usize = 8;
 /// The addresses of hosts that are names.
 pub(super) type Addresses = BTreeMap<String, BTreeSet<IpAddr>>;
 
+/// An answer, with the addresses of its hosts that came with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LocatedAnswer {
+    pub(super) answer: Answer,
+    pub(super) addresses: Addresses,
+}
+
+impl LocatedAnswer {
+    /// Whether it lists an entry.
+    pub(super) fn is_found(&self) -> bool {
+        self.answer.is_found()
+    }
+
+    /// Whether it is none.
+    pub(super) fn is_failed(&self) -> bool {
+        self.answer.is_failed()
+    }
+}
+
+impl From<Answer> for LocatedAnswer {
+    fn from(answer: Answer) -> LocatedAnswer {
+        LocatedAnswer { answer, addresses: Addresses::new() }
+    }
+}
+
 /// The records that are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -24,7 +49,7 @@ pub(super) enum Kind {
     V6(u16),
     /// Services, with ports of their own.
     Services,
-    /// The same, each with the address of its host where an answer has that with it.
+    /// The same, with the addresses of their hosts that come with an answer.
     LocatedServices,
 }
 
@@ -78,11 +103,11 @@ impl Question {
     }
 
     /// An answer to this question, for located services with the addresses of hosts that are in these records, which
-    /// came with it.
-    pub(super) fn locate(&self, answer: Answer, additional: &[Record]) -> Answer {
+    /// came with it. It holds as long as all of them do.
+    pub(super) fn locate(&self, answer: Answer, additional: &[Record]) -> LocatedAnswer {
         let (entries, mut ttl_ns) = match answer {
             Answer::Found(entries, ttl_ns) if self.kind == Kind::LocatedServices => (entries, ttl_ns),
-            other => return other,
+            other => return other.into(),
         };
         let hosts: BTreeSet<&str> = entries.iter().map(|entry| entry.host.as_str()).collect();
         let mut addresses = Addresses::new();
@@ -95,7 +120,7 @@ impl Question {
                 ttl_ns = ttl_ns.min(u64::from(record.ttl) * 1_000_000_000);
             }
         }
-        Answer::new(replace_hosts(entries, &addresses), ttl_ns)
+        LocatedAnswer { answer: Answer::new(entries, ttl_ns), addresses }
     }
 
     /// Goes to the end of the aliases. Returns whether there was one.
@@ -244,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_come_with_services_are_their_hosts() {
+    fn addresses_of_their_hosts_come_with_services() {
         let all =
             [service(10, 7, 8080, "B.test."), service(10, 1, 80, "a.test."), service(10, 2, 80, "c.test.")];
         let additional = [
@@ -256,13 +281,14 @@ mod tests {
         let located = |kind| {
             let question = Question::new(name("api.test."), kind);
             let answer = question.clone().read(&all).expect("an answer");
-            shown(Some(question.locate(answer, &additional)))
+            let LocatedAnswer { answer, addresses } = question.locate(answer, &additional);
+            let of = |(host, ips): (&String, &BTreeSet<IpAddr>)| format!("{host} {ips:?}");
+            (shown(Some(answer)), addresses.iter().map(of).collect::<Vec<_>>().join("; "))
         };
-        assert_eq!(
-            located(Kind::LocatedServices),
-            "10.0.0.1:8080*7 10.0.0.2:80*2 10.0.0.2:8080*7 a.test:80*1 for 5s"
-        );
-        assert_eq!(located(Kind::Services), "a.test:80*1 b.test:8080*7 c.test:80*2 for 9s");
+        let services = "a.test:80*1 b.test:8080*7 c.test:80*2 for";
+        let addresses = "b.test {10.0.0.1, 10.0.0.2}; c.test {10.0.0.2}".to_owned();
+        assert_eq!(located(Kind::LocatedServices), (format!("{services} 5s"), addresses));
+        assert_eq!(located(Kind::Services), (format!("{services} 9s"), String::new()));
     }
 
     #[test]

@@ -8,8 +8,8 @@
 
 use super::answers::Answer;
 use super::pool::{Server, find_servers, pools, system_servers, unreadable};
-use super::records::{Kind, Question};
-use super::targets::Targets;
+use super::records::{Kind, LocatedAnswer, Question};
+use super::targets::TargetAddresses;
 use crate::fault::{Defect, FaultKind};
 use crate::list::Objection;
 use hickory_resolver::Hosts;
@@ -32,15 +32,15 @@ pub(super) struct Resolver {
     first: usize,
     /// The reading of the system's files that has not ended: there is one at a time, however slow it is.
     reading: Option<JoinHandle<SystemFiles>>,
-    /// The targets of services, where they are looked up here.
-    targets: Targets,
+    /// What is known of the targets of services, where they are looked up here.
+    targets: TargetAddresses,
 }
 
 /// The result of a look-up.
 pub(super) struct LookUpResult {
     /// The answers to the questions of the source, always in the same order.
     pub(super) answers: Vec<Answer>,
-    /// Why targets of services are left out of them.
+    /// What is wrong with targets of services.
     pub(super) objections: Vec<Objection>,
 }
 
@@ -62,7 +62,7 @@ impl SystemFiles {
 
 impl Resolver {
     pub(super) fn new(source: DnsSource) -> Resolver {
-        Resolver { source, first: 0, reading: None, targets: Targets::default() }
+        Resolver { source, first: 0, reading: None, targets: TargetAddresses::default() }
     }
 
     /// Asks the questions of the source.
@@ -109,27 +109,26 @@ impl Resolver {
         let mut result = Vec::new();
         for name in &names {
             let answers = self.ask_in_turn(&servers, name, kinds).await;
-            if answers.iter().any(Answer::is_found) {
+            if answers.iter().any(LocatedAnswer::is_found) {
                 return Ok(self.locate(answers, servers, kinds).await);
             }
-            if !result.iter().any(Answer::is_failed) {
+            if !result.iter().any(LocatedAnswer::is_failed) {
                 result = answers;
             }
         }
-        Ok(LookUpResult::new(result))
+        Ok(LookUpResult::new(result.into_iter().map(|one| one.answer).collect()))
     }
 
-    /// The result that answers of these servers are, with addresses in place of the targets of located services.
+    /// Puts addresses in place of the targets of located services. The server that answered for the services is asked first.
     async fn locate(
         &mut self,
-        answers: Vec<Answer>,
+        answers: Vec<LocatedAnswer>,
         mut servers: Vec<Server>,
         kinds: &[Kind],
     ) -> LookUpResult {
         if !kinds.contains(&Kind::LocatedServices) {
-            return LookUpResult::new(answers);
+            return LookUpResult::new(answers.into_iter().map(|one| one.answer).collect());
         }
-        // The one that answered for the services comes first.
         let first = self.first.checked_rem(servers.len()).unwrap_or_default();
         servers.rotate_left(first);
         let mut result = LookUpResult::new(Vec::new());
@@ -154,7 +153,7 @@ impl Resolver {
     }
 
     /// Asks one server after the other, until one gives records or says that there are none.
-    async fn ask_in_turn(&mut self, servers: &[Server], name: &Name, kinds: &[Kind]) -> Vec<Answer> {
+    async fn ask_in_turn(&mut self, servers: &[Server], name: &Name, kinds: &[Kind]) -> Vec<LocatedAnswer> {
         let first = self.first;
         let mut answers = Vec::new();
         for i in 0..servers.len() {
@@ -163,7 +162,7 @@ impl Resolver {
             // The limit of the look-up may end it here, too: the next one goes on with the other servers.
             self.first = (index + 1) % servers.len();
             answers = server.ask(name, kinds).await;
-            if answers.iter().any(Answer::is_found) || !answers.iter().any(Answer::is_failed) {
+            if answers.iter().any(LocatedAnswer::is_found) || !answers.iter().any(LocatedAnswer::is_failed) {
                 self.first = index;
                 break;
             }
@@ -282,7 +281,7 @@ mod tests {
             }
             assert_eq!(resolver.first, 2);
             let answers = resolver.ask_in_turn(&servers, &name, &kinds).await;
-            assert!(answers.iter().all(Answer::is_found), "{answers:?}");
+            assert!(answers.iter().all(LocatedAnswer::is_found), "{answers:?}");
             assert_eq!(resolver.first, 2);
         });
     }

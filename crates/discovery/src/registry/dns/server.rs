@@ -20,6 +20,8 @@ pub(super) enum Reply {
     Records(Vec<Record>),
     /// The same of the first of these, with the others in the additional section.
     Both(Vec<Record>, Vec<Record>),
+    /// As [`Reply::Records`], but a question for AAAA gets no answer.
+    SilentV6(Vec<Record>),
     /// No record, and this code: 2 is a failure, 3 that there is no such name, 5 a refusal.
     Code(u8),
 }
@@ -133,7 +135,7 @@ fn serve(mut stream: TcpStream, answer: &dyn Fn(&str) -> Reply, count: &AtomicUs
             return;
         }
         count.fetch_add(1, SeqCst);
-        let Some(bytes) = respond(&packet, answer, usize::from(u16::MAX)) else { return };
+        let Some(bytes) = respond(&packet, answer, usize::from(u16::MAX)) else { continue };
         let mut out = u16::try_from(bytes.len()).expect("a short answer").to_be_bytes().to_vec();
         out.extend(bytes);
         if stream.write_all(&out).is_err() {
@@ -142,13 +144,14 @@ fn serve(mut stream: TcpStream, answer: &dyn Fn(&str) -> Reply, count: &AtomicUs
     }
 }
 
-/// The answer to a packet with one question (RFC 1035, 4); cut off above `most` bytes.
+/// The answer to a packet with one question (RFC 1035, 4), if it gets one; cut off above `most` bytes.
 fn respond(packet: &[u8], answer: &dyn Fn(&str) -> Reply, most: usize) -> Option<Vec<u8>> {
     let (name, length) = decode(packet.get(12..)?)?;
     let question = packet.get(12..12 + length + 4)?;
     let kind = u16::from_be_bytes([question[length], question[length + 1]]);
     let (code, all, mut additional) = match answer(&name) {
-        Reply::Records(all) => (0, all, Vec::new()),
+        Reply::SilentV6(_) if kind == AAAA => return None,
+        Reply::Records(all) | Reply::SilentV6(all) => (0, all, Vec::new()),
         Reply::Both(all, additional) => (0, all, additional),
         Reply::Code(code) => (code, Vec::new(), Vec::new()),
     };

@@ -4,10 +4,13 @@ use super::answers::Entry;
 use super::server::{FakeServer, Record, Reply, address, alias, service};
 use super::{known_entries, members};
 use crate::list::{Snapshot, listed};
+use crate::registry::Posted;
 use crate::registry::fake::{BOUND, next, posted_by};
 use crate::source::FollowedSource;
 use std::collections::BTreeSet;
-use std::sync::mpsc::channel;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use weir_plan::{DnsRecords, DnsSource, SourceKind};
 
@@ -108,20 +111,32 @@ fn targets_of_services_are_asked_for_at_the_server_that_names_them() {
 }
 
 #[test]
-fn targets_whose_addresses_come_with_the_answer_are_not_asked_for() {
+fn only_what_does_not_come_with_the_answer_is_asked_for() {
     let (out, questions) = channel();
     let server = FakeServer::start(move |name| {
         let _ = out.send(name.to_owned());
-        let services = ["a.test", "b.test"].map(|target| service(NAME, 1, 1, target, 80));
+        let services = ["a.test", "b.test", "c.test"].map(|target| service(NAME, 1, 1, target, 80));
         match name {
-            NAME => Reply::Both(services.to_vec(), vec![address("a.test", "10.0.0.1")]),
-            name => Reply::Records(vec![address(name, "10.0.0.2")]),
+            NAME => {
+                let a = ["10.0.0.1", "fd00::1"].map(|ip| address("a.test", ip));
+                let both = a.into_iter().chain([address("c.test", "10.0.0.3")]);
+                Reply::Both(services.to_vec(), both.collect())
+            }
+            "b.test" => Reply::Records(vec![address(name, "10.0.0.2")]),
+            name => Reply::Records(vec![address(name, "10.0.0.9"), address(name, "fd00::3")]),
         }
     });
     let (_asked, all) = posted_by(source(DnsRecords::Services, HOUR_NS, &[&server]));
-    assert_eq!(next(&all), "10.0.0.1:80 10.0.0.2:80");
+    assert_eq!(next(&all), "10.0.0.1:80 10.0.0.2:80 10.0.0.3:80 [fd00::1]:80 [fd00::3]:80");
     let names: BTreeSet<String> = questions.try_iter().collect();
-    assert_eq!(Vec::from_iter(names), [NAME, "b.test"]);
+    assert_eq!(Vec::from_iter(names), [NAME, "b.test", "c.test"]);
+}
+
+/// The addresses of the next list, and its first finding.
+fn next_with_finding(all: &Receiver<Posted>) -> (String, String) {
+    let list = all.recv_timeout(BOUND).expect("an update").expect("a list");
+    let members: Vec<&str> = list.members.iter().map(|member| member.addr.as_str()).collect();
+    (members.join(" "), list.left_out.first().map(ToString::to_string).unwrap_or_default())
 }
 
 #[test]
@@ -141,19 +156,85 @@ fn a_target_without_an_answer_keeps_its_addresses_and_one_that_has_none_is_a_fin
     let (_asked, all) = posted_by(source(DnsRecords::Services, 0, &[&server]));
     assert_eq!(next(&all), "10.0.0.1:80 10.0.0.2:80");
     replace(&reply, Reply::Code(2));
+    let (members, finding) = next_with_finding(&all);
+    assert_eq!(members, "10.0.0.1:80 10.0.0.2:80");
+    let problem = "the target \"b.test\" of an SRV record gives no answer; its last addresses stay: the name";
+    assert!(finding.starts_with(problem), "{finding}");
     let begun = look_ups.try_iter().count();
     assert!(begun > 0);
-    // The second look-up from now on has only this answer, and the third begins after it. The list is the same.
-    for _ in 0..3 {
+    // The first of these look-ups has only this answer, and the second begins after it. The list is the same.
+    for _ in 0..2 {
         look_ups.recv_timeout(BOUND).expect("a look-up");
     }
     assert!(all.try_recv().is_err());
     replace(&reply, Reply::Code(3));
-    let list = all.recv_timeout(BOUND).expect("an update").expect("a list");
-    assert_eq!(list.members.iter().map(|member| member.addr.as_str()).collect::<Vec<_>>(), ["10.0.0.1:80"]);
-    let finding = list.left_out.first().expect("a finding").to_string();
+    let (mut members, mut finding) = next_with_finding(&all);
+    if members != "10.0.0.1:80" {
+        // One family had the answer of before.
+        (members, finding) = next_with_finding(&all);
+    }
+    assert_eq!(members, "10.0.0.1:80");
     let problem = "the target \"b.test\" of an SRV record has no address at the name servers of `server`";
-    assert_eq!(finding, format!("entry 2: {problem}; see to its A and AAAA records there"));
+    assert_eq!(finding, format!("{problem}; see to its A and AAAA records there"));
+}
+
+#[test]
+fn addresses_that_came_with_an_answer_stay_where_the_next_is_without_them_and_the_target_fails() {
+    let comes_alone = Arc::new(AtomicBool::new(false));
+    let shared = comes_alone.clone();
+    let server = FakeServer::start(move |name| {
+        let services = vec![service(NAME, 1, 1, "a.test", 80)];
+        match (name, shared.load(SeqCst)) {
+            (NAME, false) => Reply::Both(services, vec![address("a.test", "10.0.0.1")]),
+            (NAME, true) => Reply::Records(services),
+            (_, false) => Reply::Records(Vec::new()),
+            (_, true) => Reply::Code(2),
+        }
+    });
+    let (_asked, all) = posted_by(source(DnsRecords::Services, 0, &[&server]));
+    assert_eq!(next(&all), "10.0.0.1:80");
+    comes_alone.store(true, SeqCst);
+    let (members, finding) = next_with_finding(&all);
+    assert_eq!(members, "10.0.0.1:80");
+    assert!(finding.contains("gives no answer; its last addresses stay: "), "{finding}");
+}
+
+#[test]
+fn members_of_the_list_before_stay_while_a_target_fails_that_has_no_known_address() {
+    let reply = Arc::new(Mutex::new(Reply::Code(2)));
+    let shared = reply.clone();
+    let server = FakeServer::start(move |name| match name {
+        NAME => Reply::Records(["a.test", "b.test"].map(|target| service(NAME, 1, 1, target, 80)).to_vec()),
+        "a.test" => Reply::Records(vec![address(name, "10.0.0.1")]),
+        _ => shared.lock().expect("a reply").clone(),
+    });
+    let kind = source(DnsRecords::Services, 0, &[&server]);
+    let last = Some(Arc::new(list(&[("10.0.0.1", 1), ("10.0.0.2", 1)])));
+    let (_asked, all) = posted_by(FollowedSource { kind, last });
+    let (members, finding) = next_with_finding(&all);
+    assert_eq!(members, "10.0.0.1:80 10.0.0.2:80");
+    assert!(finding.starts_with("the target \"b.test\" of an SRV record has no address: "), "{finding}");
+    replace(&reply, Reply::Records(vec![address("b.test", "10.0.0.3")]));
+    assert_eq!(next(&all), "10.0.0.1:80 10.0.0.3:80");
+}
+
+/// The limit of a look-up of targets ends it.
+#[test]
+fn a_server_that_is_silent_for_one_family_keeps_no_target_from_the_list() {
+    const TARGETS: u8 = 40;
+    let server = FakeServer::start(|name| match name {
+        NAME => {
+            let target = |n: u8| service(NAME, 1, 1, &format!("t{n}.test"), 80);
+            Reply::Records((1..=TARGETS).map(target).collect())
+        }
+        name => {
+            let number = name.trim_start_matches('t').trim_end_matches(".test");
+            Reply::SilentV6(vec![address(name, &format!("10.0.0.{number}"))])
+        }
+    });
+    let (_asked, all) = posted_by(source(DnsRecords::Services, HOUR_NS, &[&server]));
+    let members = next(&all);
+    assert_eq!(members.split(' ').count(), usize::from(TARGETS), "{members}");
 }
 
 #[test]

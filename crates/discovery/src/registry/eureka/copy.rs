@@ -130,7 +130,7 @@ impl RegistryCopy {
         let first = listed.len() + 1;
         let mut list = listed_with_stated(listed, gone)?;
         for (i, objection) in objections.into_iter().enumerate() {
-            list.leave_out(first + i, objection, || None);
+            list.leave_out(Some(first + i), objection, || None);
         }
         Ok(list)
     }

@@ -226,7 +226,7 @@ impl Answer {
     }
 
     /// Whether the registry refuses a question because it comes without TLS.
-    fn is_for_tls(&self) -> bool {
+    fn is_tls_wanted(&self) -> bool {
         if self.status != StatusCode::BAD_REQUEST || !self.url.starts_with(PLAIN) {
             return false;
         }
@@ -239,7 +239,7 @@ impl Answer {
         let Answer { status, url, .. } = self;
         let problem = format!("{url} answers {status}");
         match *status {
-            _ if self.is_for_tls() => Defect::new(
+            _ if self.is_tls_wanted() => Defect::new(
                 FaultKind::Unexpected,
                 format!("{url} is asked without TLS, and wants it"),
                 "is the registry's address https://?",

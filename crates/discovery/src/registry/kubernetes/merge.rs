@@ -141,7 +141,7 @@ fn lacking(entry: usize, name: &str, slice: &Slice) -> Finding {
     let named = if named.is_empty() { "none".to_owned() } else { named };
     let problem = format!("the EndpointSlice {} lacks the port; it has {named}", short(&printable(name)));
     let remedy = Some("write `port=` with a port of all of them, if this lasts".to_owned());
-    Finding { place: None, entry, problem, remedy }
+    Finding { place: None, entry: Some(entry), problem, remedy }
 }
 
 /// `"http" (8080), 9090`, shortened.

@@ -291,9 +291,9 @@ fn refusal(raw: &RawValue) -> Defect {
 }
 
 fn malformed(what: &str, e: &serde_json::Error) -> Defect {
-    let Flaw { words, .. } = Flaw::new(e, "has another form than Kubernetes gives it");
+    let Flaw { kind, words } = Flaw::new(e, "has another form than Kubernetes gives it");
     let problem = format!("the API server sends {what}: it {words}");
-    Defect::new(FaultKind::Shape, problem, "is that address the API server's?")
+    Defect::new(kind, problem, "is that address the API server's?")
 }
 
 #[cfg(test)]
@@ -334,13 +334,27 @@ mod tests {
     fn pages_and_events_that_are_none_are_sentences() {
         let mut slices = Slices::default();
         let deep = format!(r#"{{"items": {}1{}}}"#, "[".repeat(10_000), "]".repeat(10_000));
-        for wrong in ["", "[]", "<html>", "{}", r#"{"items": 1}"#, r#"{"items": [1]}"#, deep.as_str()] {
+        for (wrong, kind) in [
+            ("", FaultKind::Cut),
+            (r#"{"items": ["#, FaultKind::Cut),
+            ("<html>", FaultKind::Syntax),
+            ("[]", FaultKind::Shape),
+            ("{}", FaultKind::Shape),
+            (r#"{"items": 1}"#, FaultKind::Shape),
+            (r#"{"items": [1]}"#, FaultKind::Shape),
+            (deep.as_str(), FaultKind::Shape),
+        ] {
             let defect = slices.add_page(wrong).expect_err(wrong);
-            assert_eq!(defect.kind, FaultKind::Shape, "{defect}");
+            assert_eq!(defect.kind, kind, "{defect}");
             assert!(defect.to_string().len() < 300, "{defect}");
         }
-        for wrong in ["{", r#"{"type": "ADDED"}"#, r#"{"type": "NEW", "object": {}}"#] {
-            assert_eq!(slices.apply(wrong.as_bytes()).expect_err(wrong).kind, FaultKind::Shape);
+        for (wrong, kind) in [
+            ("{", FaultKind::Cut),
+            (r#"{"type": }"#, FaultKind::Syntax),
+            (r#"{"type": "ADDED"}"#, FaultKind::Shape),
+            (r#"{"type": "NEW", "object": {}}"#, FaultKind::Shape),
+        ] {
+            assert_eq!(slices.apply(wrong.as_bytes()).expect_err(wrong).kind, kind, "{wrong}");
         }
         let odd = r#"{"items": [{"metadata": {"name": "web-1"}, "endpoints": 7}]}"#;
         let problem = slices.add_page(odd).expect_err(odd).problem;

@@ -12,6 +12,8 @@
 //! - The addresses of both families are one list of two parts. If one family fails and the other has
 //!   addresses, that is an answer about the other family only. If the other is denied, it is no answer: the
 //!   name may be of the first family.
+//! - An answer that may lack addresses of a family, since a question for a target failed, says nothing about the other entries
+//!   of that family: they stay, and no time begins.
 //! - The order of an answer has no meaning: entries are sorted.
 
 #[cfg(test)]
@@ -20,6 +22,7 @@ mod tests;
 use crate::fault::Defect;
 use crate::list::MOST_MEMBERS;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use weir_plan::fixed::{DNS_DENIALS, DNS_MAX_BACKOFF_NS, DNS_MAX_TTL_NS, DNS_MIN_BACKOFF_NS, DNS_MIN_TTL_NS};
 
 /// A place that an answer lists.
@@ -32,11 +35,30 @@ pub(super) struct Entry {
     pub(super) weight: u16,
 }
 
+/// A family of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Family {
+    V4,
+    V6,
+}
+
+impl Family {
+    /// Both.
+    pub(super) const ALL: [Family; 2] = [Family::V4, Family::V6];
+
+    /// The family of an address.
+    pub(super) fn of(ip: &IpAddr) -> Family {
+        if ip.is_ipv4() { Family::V4 } else { Family::V6 }
+    }
+}
+
 /// The answer to one question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// At least one entry, and their TTL, ns.
     Found(Vec<Entry>, u64),
+    /// The same, but there may be more addresses of these families: a question for them has failed.
+    Partial(Vec<Entry>, u64, Vec<Family>),
     /// The name does not exist, or has no such records.
     Denied,
     /// There is no answer.
@@ -51,7 +73,23 @@ impl Answer {
 
     /// Whether it lists an entry.
     pub(super) fn is_found(&self) -> bool {
-        matches!(self, Answer::Found(..))
+        matches!(self, Answer::Found(..) | Answer::Partial(..))
+    }
+
+    /// The TTL of its entries, ns, if it lists any.
+    pub(super) fn ttl_ns(&self) -> Option<u64> {
+        match self {
+            Answer::Found(_, ttl_ns) | Answer::Partial(_, ttl_ns, _) => Some(*ttl_ns),
+            Answer::Denied | Answer::Failed(_) => None,
+        }
+    }
+
+    /// Why there is none, if there is none.
+    pub(super) fn defect(&self) -> Option<&Defect> {
+        match self {
+            Answer::Failed(defect) => Some(defect),
+            _ => None,
+        }
     }
 
     /// Whether it is none.
@@ -92,17 +130,9 @@ impl Answers {
 
     /// Applies the answers of a look-up, always to the same questions. `draw` is between 0 and 1.
     pub(super) fn apply(&mut self, now_ns: u64, answers: Vec<Answer>, draw: f64) -> Step {
-        let ttls = answers.iter().filter_map(|answer| match answer {
-            Answer::Found(_, ttl_ns) => Some(*ttl_ns),
-            _ => None,
-        });
-        let ttl_ns = ttls.min();
-        let defect = answers.iter().find_map(|answer| match answer {
-            Answer::Failed(defect) => Some(defect),
-            _ => None,
-        });
+        let ttl_ns = answers.iter().filter_map(Answer::ttl_ns).min();
         if ttl_ns.is_none()
-            && let Some(defect) = defect
+            && let Some(defect) = answers.iter().find_map(Answer::defect)
         {
             self.denials = 0;
             return Step::Failed(defect.clone());
@@ -111,13 +141,15 @@ impl Answers {
         let may_remove = ttl_ns.is_some() || self.denials >= DNS_DENIALS;
         self.parts.resize_with(self.parts.len().max(answers.len()), Part::default);
         for (part, answer) in self.parts.iter_mut().zip(answers) {
-            match answer {
-                Answer::Found(entries, _) => part.apply(now_ns, entries),
-                Answer::Denied => part.apply(now_ns, Vec::new()),
+            let (entries, unknown) = match answer {
+                Answer::Found(entries, _) => (entries, Vec::new()),
+                Answer::Partial(entries, _, unknown) => (entries, unknown),
+                Answer::Denied => (Vec::new(), Vec::new()),
                 Answer::Failed(_) => continue,
-            }
+            };
+            part.apply(now_ns, entries, &unknown);
             if may_remove {
-                part.remove_missing(now_ns, self.hold_ns);
+                part.remove_missing(now_ns, self.hold_ns, &unknown);
             }
         }
         Step::Listed { wait_ns: self.wait_ns(now_ns, ttl_ns, draw) }
@@ -177,10 +209,14 @@ impl Part {
         Part { known: entries.into_iter().map(known).collect(), is_even }
     }
 
-    /// Notes which entries an answer has, and which it lacks. Of two entries for one place the last counts.
-    fn apply(&mut self, now_ns: u64, entries: Vec<Entry>) {
-        for known in self.known.values_mut() {
-            known.missing_ns.get_or_insert(now_ns);
+    /// Notes which entries an answer has, and which it lacks. Of two entries for one place the last counts. Those of
+    /// `unknown` families it does not lack, unless there are more than a list may have.
+    fn apply(&mut self, now_ns: u64, entries: Vec<Entry>, unknown: &[Family]) {
+        let is_full = self.known.len() + entries.len() > MOST_MEMBERS;
+        for ((host, _), known) in &mut self.known {
+            if is_full || !is_of(host, unknown) {
+                known.missing_ns.get_or_insert(now_ns);
+            }
         }
         if self.is_even && !entries.is_empty() {
             self.is_even = false;
@@ -193,10 +229,10 @@ impl Part {
         self.forget_excess();
     }
 
-    /// Removes what has been missing for `hold_ns`.
-    fn remove_missing(&mut self, now_ns: u64, hold_ns: u64) {
+    /// Removes what has been missing for `hold_ns`, but nothing of `unknown` families.
+    fn remove_missing(&mut self, now_ns: u64, hold_ns: u64, unknown: &[Family]) {
         let stays = |since_ns: u64| now_ns.saturating_sub(since_ns) < hold_ns;
-        self.known.retain(|_, known| known.missing_ns.is_none_or(stays));
+        self.known.retain(|(host, _), known| known.missing_ns.is_none_or(stays) || is_of(host, unknown));
     }
 
     /// When the first missing entry may go, later than now.
@@ -219,4 +255,9 @@ impl Part {
             self.known.remove(place);
         }
     }
+}
+
+/// Whether a host is an address of one of these families.
+fn is_of(host: &str, families: &[Family]) -> bool {
+    !families.is_empty() && host.parse::<IpAddr>().is_ok_and(|ip| families.contains(&Family::of(&ip)))
 }

@@ -149,6 +149,45 @@ fn one_family_of_addresses_says_nothing_about_the_other() {
     assert_eq!(after(&mut answers, 20, &[found("10.0.0.2", 5), Answer::Denied]), list("10.0.0.2", 5));
 }
 
+#[test]
+fn an_answer_that_may_lack_addresses_of_a_family_takes_none_of_it_away() {
+    let partial = |hosts: &str, unknown: &[Family]| match found(hosts, 5) {
+        Answer::Found(entries, ttl_ns) => Answer::Partial(entries, ttl_ns, unknown.to_vec()),
+        other => other,
+    };
+    let mut answers = Answers::new(10 * S);
+    let all = "10.0.0.1 10.0.0.2 fd00::1 fd00::2";
+    assert_eq!(after(&mut answers, 0, &[found(all, 5)]), list(all, 5));
+    // No time begins for the families that are not known, however long that lasts.
+    assert_eq!(after(&mut answers, 5, &[partial("10.0.0.1", &Family::ALL)]), list(all, 5));
+    assert_eq!(after(&mut answers, 100, &[partial("10.0.0.1", &[Family::V6])]), list(all, 5));
+    assert_eq!(
+        after(&mut answers, 110, &[partial("10.0.0.1 10.0.0.3", &[Family::V6])]),
+        list("10.0.0.1 10.0.0.3 fd00::1 fd00::2", 5)
+    );
+    // A time that has begun goes on, but only an answer that knows the family removes.
+    assert_eq!(
+        after(&mut answers, 111, &[found("10.0.0.1 fd00::1", 5)]),
+        list("10.0.0.1 10.0.0.3 fd00::1 fd00::2", 5)
+    );
+    assert_eq!(
+        after(&mut answers, 121, &[partial("10.0.0.1 fd00::1", &Family::ALL)]),
+        list("10.0.0.1 10.0.0.3 fd00::1 fd00::2", 5)
+    );
+    assert_eq!(after(&mut answers, 122, &[found("10.0.0.1 fd00::1", 5)]), list("10.0.0.1 fd00::1", 5));
+}
+
+#[test]
+fn partial_answers_with_other_entries_each_time_fill_no_memory() {
+    let mut answers = Answers::new(u64::MAX);
+    for i in 0..12_u64 {
+        let entry = |n: u64| Entry { host: format!("10.{i}.{}.{}", n / 200, n % 200), port: 80, weight: 0 };
+        let entries = (0..10_000).map(entry).collect();
+        answers.apply(i * S, vec![Answer::Partial(entries, S, Family::ALL.to_vec())], 0.0);
+    }
+    assert_eq!(answers.entries().len(), MOST_MEMBERS);
+}
+
 /// What is known of a host from the answers alone.
 #[derive(Clone, Copy)]
 struct Sight {
