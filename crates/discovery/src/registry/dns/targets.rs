@@ -168,7 +168,7 @@ impl Summary {
             if !reply.is_failed() {
                 continue;
             }
-            if addresses.iter().any(|ip| Family::of(ip) == family) {
+            if addresses.iter().any(|ip| Family::from_ip(ip) == family) {
                 is_kept = true;
             } else {
                 self.unknown.insert(family);
@@ -190,7 +190,7 @@ fn replies_of(addresses: &Addresses) -> Replies {
     let mut replies = Replies::new();
     for (name, ips) in addresses {
         for family in Family::ALL {
-            let own = ips.iter().filter(|ip| Family::of(ip) == family);
+            let own = ips.iter().filter(|ip| Family::from_ip(ip) == family);
             let entry = |ip: &IpAddr| Entry { host: ip.to_string(), port: 0, weight: 0 };
             let entries: Vec<Entry> = own.map(entry).collect();
             if !entries.is_empty() {
@@ -242,7 +242,7 @@ fn renew(mut addresses: BTreeSet<IpAddr>, replies: &[Answer; 2]) -> BTreeSet<IpA
         if reply.is_failed() {
             continue;
         }
-        addresses.retain(|ip| Family::of(ip) != family);
+        addresses.retain(|ip| Family::from_ip(ip) != family);
         if let Answer::Found(entries, _) = reply {
             addresses.extend(entries.iter().filter_map(|entry| entry.host.parse::<IpAddr>().ok()));
         }

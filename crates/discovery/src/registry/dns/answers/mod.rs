@@ -47,7 +47,7 @@ impl Family {
     pub(super) const ALL: [Family; 2] = [Family::V4, Family::V6];
 
     /// The family of an address.
-    pub(super) fn of(ip: &IpAddr) -> Family {
+    pub(super) fn from_ip(ip: &IpAddr) -> Family {
         if ip.is_ipv4() { Family::V4 } else { Family::V6 }
     }
 }
@@ -259,5 +259,5 @@ impl Part {
 
 /// Whether a host is an address of one of these families.
 fn is_of(host: &str, families: &[Family]) -> bool {
-    !families.is_empty() && host.parse::<IpAddr>().is_ok_and(|ip| families.contains(&Family::of(&ip)))
+    !families.is_empty() && host.parse::<IpAddr>().is_ok_and(|ip| families.contains(&Family::from_ip(&ip)))
 }
