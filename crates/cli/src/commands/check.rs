@@ -93,7 +93,7 @@ fn find_unusable(plan: &Plan, severity: Severity) -> Vec<Diagnostic> {
     found
 }
 
-/// What lists the members of fleets, with the locations of their calls.
+/// What lists the members of fleets, with the locations of what their functions make: that is the place of a fleet.
 fn sources(point: &Point) -> Vec<(&str, &SourceKind)> {
     let written = point.written();
     let fleets = written.nodes.iter().filter_map(|node| match written.specs.get(node.spec as usize) {

@@ -141,14 +141,14 @@ fn listeners_that_compete_for_a_port_are_refused_with_both_places() {
 /// A fleet of this source, made in the third line.
 fn with_source(call: &str) -> String {
     format!(
-        "x = 1\napp = lambda: server(\"app\")\napps = {call}\n\
+        "x = 1\ny = 2\napps = {call}\n\
          listen(\"127.0.0.1:1\", lb.random(apps), name = \"web\")\n"
     )
 }
 
 /// A consul that is asked by TLS, with these arguments.
 fn consul(args: &str) -> String {
-    format!("find.consul(\"https://127.0.0.1:1\", \"shop\", app, {args})")
+    format!("find.consul(\"https://127.0.0.1:1\", \"shop\", lambda: server(\"app\"), {args})")
 }
 
 /// A kubeconfig whose user has these fields.
@@ -167,8 +167,10 @@ fn a_file_of_a_source_that_cannot_be_used_is_said_at_the_call_that_names_it() {
     scratch.file("text.pem", "no certificate\n");
     scratch.file("odd.yaml", "contexts: [{context: {}}]\n");
     scratch.file("kube.yaml", kubeconfig("tokenFile: gone.token"));
-    let kubernetes = |path: &str| format!("find.kubernetes(\"shop\", app, kubeconfig = \"{path}\")");
-    let eureka = "find.eureka(\"http://127.0.0.1:1\", \"SHOP\", app, auth = \"blank\")".to_owned();
+    let kubernetes =
+        |path: &str| format!("find.kubernetes(\"shop\", lambda: server(\"app\"), kubeconfig = \"{path}\")");
+    let eureka =
+        "find.eureka(\"http://127.0.0.1:1\", \"SHOP\", lambda: server(\"app\"), auth = \"blank\")".to_owned();
     for (call, file, says, remedy) in [
         (consul("token = \"gone\""), "gone", "there is no such file", "write the token"),
         (consul("token = \"lines\""), "lines", "has more than one line", "write the token"),
@@ -213,11 +215,11 @@ fn each_file_of_a_source_is_looked_at_and_none_that_the_topology_does_not_name()
     let usable = consul(&format!("token = \"token\", tls = tls.client({own})"));
     for call in [
         usable.as_str(),
-        "find.kubernetes(\"shop\", app, kubeconfig = \"kube.yaml\")",
+        "find.kubernetes(\"shop\", lambda: server(\"app\"), kubeconfig = \"kube.yaml\")",
         // What a pod has, or a home folder, is not looked at; nor is a list.
-        "find.kubernetes(\"shop\", app)",
-        "find.file(\"gone.json\", app)",
-        "find.dns(\"app.internal\", app, port = 80)",
+        "find.kubernetes(\"shop\", lambda: server(\"app\"))",
+        "find.file(\"gone.json\", lambda: server(\"app\"))",
+        "find.dns(\"app.internal\", lambda: server(\"app\"), port = 80)",
     ] {
         check(call).succeeds();
     }
