@@ -61,11 +61,13 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Time goes on.
-    pub(crate) fn advance(&mut self, now_ns: u64) {
-        if now_ns.saturating_sub(self.since_ns) > MAX_IDLE_FRAMES_NS {
+    /// Time goes on. Returns whether another period begins.
+    pub(crate) fn advance(&mut self, now_ns: u64) -> bool {
+        let is_over = now_ns.saturating_sub(self.since_ns) > MAX_IDLE_FRAMES_NS;
+        if is_over {
             (self.since_ns, self.score) = (now_ns, 0);
         }
+        is_over
     }
 
     /// Whether the peer owes too much.

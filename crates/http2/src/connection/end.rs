@@ -183,7 +183,7 @@ impl Connection {
         if self.life.drain_due_ns().is_some_and(|due_ns| due_ns <= now_ns) {
             self.close();
         }
-        if self.settings_due_ns.is_some_and(|due_ns| due_ns <= now_ns) {
+        if self.settings_due_ns.is_some_and(|due_ns| due_ns.get() <= now_ns) {
             let error = ConnectionError {
                 code: ErrorCode::SETTINGS_TIMEOUT,
                 text: "SETTINGS were not acknowledged in time (RFC 9113 section 6.5.3)",

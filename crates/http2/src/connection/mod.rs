@@ -35,6 +35,7 @@ use crate::window::{INITIAL, ReceiveWindow, SendWindow};
 use end::Life;
 use owed::Owed;
 use reader::Reader;
+use std::num::NonZeroU64;
 
 /// One end of a connection.
 #[derive(Debug)]
@@ -74,7 +75,7 @@ pub struct Connection {
     has_priorities: bool,
     has_peer_settings: bool,
     /// When the peer must have acknowledged SETTINGS; `None`: it has, or they were not sent.
-    settings_due_ns: Option<u64>,
+    settings_due_ns: Option<NonZeroU64>,
 }
 
 impl Connection {
@@ -135,7 +136,8 @@ impl Connection {
 
     /// The next instant at which [`Connection::on_time`] has something to do.
     pub fn deadline_ns(&self) -> Option<u64> {
-        let times = [self.settings_due_ns, self.life.drain_due_ns(), self.ended.deadline_ns()];
+        let times =
+            [self.settings_due_ns.map(NonZeroU64::get), self.life.drain_due_ns(), self.ended.deadline_ns()];
         times.into_iter().flatten().min()
     }
 }

@@ -16,7 +16,9 @@ impl Connection {
         sink: &mut impl FieldSink,
         scratch: &mut Scratch,
     ) -> Received {
-        self.account.advance(now_ns);
+        if self.account.advance(now_ns) {
+            self.own_resets.begin_period();
+        }
         let mut input = Cursor { bytes, at: 0 };
         loop {
             // Nothing is read after an error of the connection (CVE-2026-27135).

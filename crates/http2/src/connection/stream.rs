@@ -119,7 +119,9 @@ impl Connection {
         self.owed.push_reset(id, code);
         if self.role == Role::Client {
             let open = u32::try_from(self.streams.len()).unwrap_or(u32::MAX);
-            self.own_resets.count_reset(now_ns, now_ns.saturating_sub(begun_ns), open);
+            // Each stream of a client has the next odd number.
+            let finished = self.last_stream.div_ceil(2).saturating_sub(open);
+            self.own_resets.count_reset(now_ns.saturating_sub(begun_ns), open, finished);
         }
     }
 
@@ -148,7 +150,6 @@ impl Connection {
         }
         if self.role == Role::Client {
             self.account.end_own();
-            self.own_resets.count_stream();
         }
         if let Some(mut record) = self.streams.remove(slot) {
             self.receive.release(record.receive.release_all());

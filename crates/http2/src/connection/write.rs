@@ -10,6 +10,7 @@ use crate::error::ErrorCode;
 use crate::frame::{self, FrameHead, flag, kind};
 use crate::stream::{Input, Outcome, Slot};
 use crate::window::INITIAL;
+use std::num::NonZeroU64;
 
 /// A turn of one stream: its frame's head was written, its payload is to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +76,7 @@ impl Connection {
             let (parameters, count) = self.config.parameters(self.role);
             frame::settings(&parameters[..count], out);
             let due_ns = now_ns.saturating_add(self.config.settings_timeout_ns);
-            self.settings_due_ns = (!self.life.has_failed()).then_some(due_ns);
+            self.settings_due_ns = NonZeroU64::new(due_ns).filter(|_| !self.life.has_failed());
             if self.window() > INITIAL {
                 let increment = self.receive.refill(self.window());
                 frame::window_update(frame::CONNECTION_FRAME, increment, out);
