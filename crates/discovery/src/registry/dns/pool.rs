@@ -23,7 +23,8 @@ use weir_plan::address::Address;
 use weir_plan::http::short;
 use weir_plan::source_ranges::MOST_NAME_SERVERS;
 
-/// The least and the longest time that one server has for an answer, by each of UDP and TCP.
+/// The least and the longest time that one server has for an answer, by each of UDP and TCP. One that another follows has the
+/// least.
 const ANSWER_WITHIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(3));
 
 /// How long the system may look for the address of a name server.
@@ -133,10 +134,16 @@ impl Server {
 /// There is none.
 pub(super) fn pools(servers: &[SocketAddr], mut options: ResolverOpts) -> Result<Vec<Server>, Defect> {
     let (least, most) = ANSWER_WITHIN;
-    options.timeout = options.timeout.clamp(least, most);
-    let tls = TlsConfig::new().map_err(|e| unreadable(&e))?;
-    let context = Arc::new(PoolContext::new(options, tls));
-    let server = |at: &SocketAddr| {
+    let longest = options.timeout.clamp(least, most);
+    let mut context = |within: Duration| {
+        options.timeout = within;
+        let tls = TlsConfig::new().map_err(|e| unreadable(&e))?;
+        Ok::<_, Defect>(Arc::new(PoolContext::new(options.clone(), tls)))
+    };
+    let (brief, patient) = (context(least)?, context(longest)?);
+    let count = servers.len().min(MOST_NAME_SERVERS);
+    let server = |(i, at): (usize, &SocketAddr)| {
+        let context = if i + 1 < count { &brief } else { &patient };
         let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()].map(|mut connection| {
             connection.port = at.port();
             connection
@@ -145,7 +152,7 @@ pub(super) fn pools(servers: &[SocketAddr], mut options: ResolverOpts) -> Result
         let runtime = TokioRuntimeProvider::default();
         Server { at: *at, pool: NameServerPool::from_config([config], context.clone(), runtime) }
     };
-    let pools: Vec<Server> = servers.iter().take(MOST_NAME_SERVERS).map(server).collect();
+    let pools: Vec<Server> = servers.iter().take(count).enumerate().map(server).collect();
     if pools.is_empty() {
         let problem = "there is no name server to ask";
         return Err(Defect::new(FaultKind::Settings, problem, "name one in /etc/resolv.conf or by `server`"));

@@ -19,12 +19,16 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use weir_plan::fixed::{DNS_MAX_BACKOFF_NS, DNS_MIN_BACKOFF_NS};
 use weir_plan::http::short;
 
 /// How long the targets of an answer may take together.
 const ASK_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long the rest is waited for once each target has an address: a server may be silent for one family (RFC 8305 section 3
+/// waits 50 ms; name servers that ask others take longer).
+const REST_WITHIN: Duration = Duration::from_millis(500);
 
 /// The most questions of one family that are asked at once. With those of the other they fit into a connection by TCP.
 const MOST_AT_ONCE: usize = 16;
@@ -94,6 +98,12 @@ impl TargetAddresses {
         let asking = async {
             // They end with this future.
             let mut questions = JoinSet::new();
+            let has_address = |name: &&String| {
+                let of = |family| replies.get(&((*name).clone(), family)).is_some_and(Answer::is_found);
+                Family::ALL.into_iter().any(of)
+            };
+            let mut found: BTreeSet<String> = names.iter().filter(has_address).cloned().collect();
+            let mut end = None;
             loop {
                 for (family, queue, count) in &mut queues {
                     while *count < MOST_AT_ONCE
@@ -103,8 +113,17 @@ impl TargetAddresses {
                         *count += 1;
                     }
                 }
-                let Some(result) = questions.join_next().await else { break };
+                let next = if found.len() < names.len() {
+                    questions.join_next().await
+                } else {
+                    let end = *end.get_or_insert_with(|| Instant::now() + REST_WITHIN);
+                    timeout_at(end, questions.join_next()).await.unwrap_or_default()
+                };
+                let Some(result) = next else { break };
                 let Ok((name, family, answer)) = result else { continue };
+                if answer.is_found() {
+                    found.insert(name.clone());
+                }
                 for (_, _, count) in queues.iter_mut().filter(|(of, ..)| *of == family) {
                     *count -= 1;
                 }
