@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::io::Write;
 use weir_discovery::check_named_files;
-use weir_plan::{Diagnostic, Plan, Point, Severity, SourceKind, Spec, listeners};
+use weir_plan::{Diagnostic, Node, Plan, Point, Severity, SourceKind, Spec, listeners};
 
 /// `weir check`.
 #[derive(Args, Debug)]
@@ -79,13 +79,14 @@ fn require_files(plan: &Plan, point: &Point) -> Result<Vec<String>, Failure> {
     if wrong.is_empty() { Ok(dated) } else { Err(Failure::Worded(wrong.join("\n\n"))) }
 }
 
-/// What is wrong with the files that each `find.*` names, at its call. Equal calls at one place count once.
+/// What is wrong with the files that each `find.*` names. Equal fleets at one place count once.
 fn find_unusable(plan: &Plan, severity: Severity) -> Vec<Diagnostic> {
     let (mut found, mut known) = (Vec::new(), BTreeSet::new());
-    for (span, kind) in plan.points.iter().flat_map(sources) {
-        if known.insert((span, kind)) {
+    for NamedSource { span, fleet, kind } in plan.points.iter().flat_map(sources) {
+        if known.insert((span, fleet, kind)) {
             found.extend(check_named_files(kind).into_iter().map(|defect| {
-                let finding = Diagnostic { severity, ..Diagnostic::error(defect.problem) };
+                let problem = format!("fleet {fleet}: {}", defect.problem);
+                let finding = Diagnostic { severity, ..Diagnostic::error(problem) };
                 finding.help(defect.remedy).at_span(span)
             }));
         }
@@ -93,15 +94,23 @@ fn find_unusable(plan: &Plan, severity: Severity) -> Vec<Diagnostic> {
     found
 }
 
-/// What lists the members of fleets, with the locations of what their functions make: that is the place of a fleet.
-fn sources(point: &Point) -> Vec<(&str, &SourceKind)> {
+/// What lists the members of a fleet.
+struct NamedSource<'a> {
+    /// The location of what the fleet's function makes, which is the place of a fleet.
+    span: &'a str,
+    fleet: &'a str,
+    kind: &'a SourceKind,
+}
+
+/// What lists the members of fleets.
+fn sources(point: &Point) -> Vec<NamedSource<'_>> {
     let written = point.written();
-    let fleets = written.nodes.iter().filter_map(|node| match written.specs.get(node.spec as usize) {
-        Some(Spec::Fleet(fleet)) => Some((node.site, fleet.source.as_ref()?)),
-        _ => None,
-    });
-    let span = |site: u32| written.sites.get(site as usize).map_or("", |site| site.span.as_str());
-    fleets.map(|(site, source)| (span(site), &source.from)).collect()
+    let named = |node: &'_ Node| {
+        let Some(Spec::Fleet(fleet)) = written.specs.get(node.spec as usize) else { return None };
+        let span = written.sites.get(node.site as usize).map_or("", |site| site.span.as_str());
+        Some(NamedSource { span, fleet: &fleet.label, kind: &fleet.source.as_ref()?.from })
+    };
+    written.nodes.iter().filter_map(named).collect()
 }
 
 /// Warns of certificates that cannot be served with here: a file may be simulated on a machine that has none.

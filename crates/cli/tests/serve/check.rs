@@ -184,7 +184,7 @@ fn a_file_of_a_source_that_cannot_be_used_is_said_at_the_call_that_names_it() {
         let path = scratch.file("edge.star", with_source(&call));
         let warned = run(&["check", &path]);
         warned.succeeds();
-        for word in ["warning: the ", file, says, "edge.star:3:", "= help: ", remedy] {
+        for word in ["warning: fleet apps: the ", file, says, "edge.star:3:", "= help: ", remedy] {
             assert!(warned.err.contains(word), "`{word}` is not in: {}", warned.err);
         }
         assert!(!warned.err.contains("hush"), "{}", warned.err);
@@ -193,7 +193,7 @@ fn a_file_of_a_source_that_cannot_be_used_is_said_at_the_call_that_names_it() {
         let refused = run(&["check", "--serve", &path]);
         refused.fails(2, says);
         assert!(
-            refused.err.contains("error: the ") && refused.err.contains("edge.star:3:"),
+            refused.err.contains("error: fleet apps: the ") && refused.err.contains("edge.star:3:"),
             "{}",
             refused.err
         );
@@ -209,7 +209,7 @@ fn each_file_of_a_source_is_looked_at_and_none_that_the_topology_does_not_name()
     let check = |call: &str| run(&["check", "--serve", &scratch.file("edge.star", with_source(call))]);
     let both = check(&consul("token = \"gone\", tls = tls.client(ca = \"gone.pem\")"));
     both.fails(2, "gone.pem");
-    assert_eq!(both.err.matches("error: the ").count(), 2, "{}", both.err);
+    assert_eq!(both.err.matches("error: fleet apps: the ").count(), 2, "{}", both.err);
     let pair = authority.files(&["a.test"]);
     let own = format!("ca = \"{}\", cert = \"{}\", key = \"{}\"", authority.file, pair.cert, pair.key);
     let usable = consul(&format!("token = \"token\", tls = tls.client({own})"));
