@@ -161,8 +161,7 @@ impl Connection {
         }
     }
 
-    /// Whether this side, a client, has reset so many streams that its server may soon end the connection. Nothing new should
-    /// begin on it.
+    /// Whether a server may soon end the connection, since this side has reset too many streams. Nothing new should begin on it.
     pub fn has_reset_many(&self) -> bool {
         self.own_resets.is_over_limit()
     }

@@ -270,7 +270,7 @@ fn renew(mut addresses: BTreeSet<IpAddr>, replies: &[Answer; 2]) -> BTreeSet<IpA
 }
 
 fn late(name: &str) -> Defect {
-    let problem = format!("{} was not looked up within {}s", short(name), ASK_WITHIN.as_secs());
+    let problem = format!("{} was not looked up in time", short(name));
     Defect::new(FaultKind::Unreachable, problem, "see to the name servers of `server`")
 }
 
