@@ -164,7 +164,8 @@ impl Arrangement {
     }
 
     /// A sentence on changes that begin after the last request of a run, which is at `last_ns`; `None`: there are none.
-    pub fn describe_unreached(&self, last_ns: u64) -> Option<String> {
+    /// `advice`: how runs become longer.
+    pub fn describe_unreached(&self, last_ns: u64, advice: &str) -> Option<String> {
         let all = &self.scenario.events;
         let unreached = || all.iter().filter(|change| change.at_ns > last_ns);
         let first = unreached().min_by_key(|change| change.at_ns)?;
@@ -172,7 +173,7 @@ impl Arrangement {
         let shown = |ns: u64| show_ns(i128::from(ns - ns % 1_000_000));
         Some(format!(
             "{} of its {} changes come after the last request of a run, which is at {}: the first of these at {} ({}). Nothing of \
-             them was compared; send more requests (--requests), and leave out --quick",
+             them was compared; {advice}",
             unreached().count(),
             all.len(),
             shown(last_ns),

@@ -5,6 +5,7 @@ use crate::options::{Error, Options};
 use crate::prepare::CannotVerify;
 use std::sync::atomic::AtomicBool;
 use weir_plan::Scenario;
+use weir_plan::duration::show_ns;
 use weir_stats::Key;
 use weir_workload::load_unless;
 
@@ -36,6 +37,26 @@ pub(crate) struct Schedule {
     pub requests: Option<u64>,
     /// As late as this one timer of ten of its servers rings on this machine, ns.
     pub late_ns: f64,
+}
+
+impl Schedule {
+    /// What makes runs longer, in words: that which ended them. `options`: those of the verification; `sent`: the most
+    /// requests of a run.
+    pub fn advise_longer(&self, scenario: &Scenario, options: &Options, sent: u64) -> String {
+        if options.requests.or(scenario.requests).is_some_and(|asked| sent >= asked) {
+            return "send more requests (--requests)".to_owned();
+        }
+        if self.requests.is_some_and(|fitting| sent >= fitting) {
+            return "leave out --quick".to_owned();
+        }
+        match scenario.duration_ns {
+            Some(ns) => format!(
+                "the scenario's `duration` of {} ends its runs, whatever --requests is: write a longer one",
+                show_ns(ns.into())
+            ),
+            None => "the scenario's traffic has no more requests".to_owned(),
+        }
+    }
 }
 
 /// The runs of each scenario.
@@ -130,6 +151,39 @@ fn check_sendable(scenario: &Scenario, rate: Option<f64>, calibration: &Calibrat
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
+    use weir_topology::{Request, evaluate};
+
+    fn make_schedule(requests: Option<u64>) -> Schedule {
+        Schedule { runs: 5, most_runs: 10, at_once: 1, requests, late_ns: 0.0 }
+    }
+
+    /// A hundred requests arrive each second.
+    fn make_scenario(ends: &str) -> Scenario {
+        let source = format!("scenario(\"one\", respond(200), traffic.constant(rate = 100), {ends})\n");
+        let request = Request { source: source.into(), name: "t.star".into(), ..Request::default() };
+        let plan = evaluate(&request).unwrap_or_else(|wrong| panic!("{wrong:?}")).plan;
+        plan.points[0].scenarios[0].clone()
+    }
+
+    #[test]
+    fn what_ended_a_run_makes_it_longer() {
+        let by = |ends: &str, asked: Option<u64>, fitting: Option<u64>, sent: u64| {
+            let options = Options { requests: asked, ..Options::new(Path::new("")) };
+            make_schedule(fitting).advise_longer(&make_scenario(ends), &options, sent)
+        };
+        let (more, quick) = ("send more requests (--requests)", "leave out --quick");
+        let duration =
+            "the scenario's `duration` of 2s ends its runs, whatever --requests is: write a longer one";
+        assert_eq!(by("requests = 50", None, None, 50), more);
+        assert_eq!(by("requests = 5000", Some(50), None, 50), more);
+        assert_eq!(by("duration = 2*s", Some(50), None, 50), more);
+        assert_eq!(by("duration = 2*s", None, None, 200), duration);
+        assert_eq!(by("duration = 2*s", Some(5000), None, 200), duration);
+        assert_eq!(by("duration = 2*s", Some(5000), Some(100), 100), quick);
+        assert_eq!(by("duration = 2*s", None, Some(400), 200), duration);
+        assert_eq!(by("requests = 50", None, Some(400), 50), more);
+    }
 
     #[test]
     fn runs_beside_each_other_want_a_tenth_of_the_machine_and_share_the_time() {

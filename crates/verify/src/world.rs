@@ -56,19 +56,20 @@ impl World<'_> {
     ) -> Result<ScenarioVerified, Error> {
         let World { slowed, scenario, prepared, .. } = *self;
         let (mut pairs, mut void, mut late) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut selected, mut connecting, mut last_ns) = ((0, 0), (0, 0.0), 0);
+        let (mut selected, mut connecting, mut last_ns, mut sent) = ((0, 0), (0, 0.0), 0, 0);
         let mut warnings: Vec<String> = Vec::new();
-        let options = &Options { requests: schedule.requests.or(options.requests), ..options.clone() };
+        let of_runs = &Options { requests: schedule.requests.or(options.requests), ..options.clone() };
         let mut next = 0;
         while (pairs.len() as u32) < schedule.runs && next < schedule.most_runs {
             let done = pairs.len() as u32;
             tell(Progress { scenario: &scenario.name, run: done + 1, runs: schedule.runs });
             let wave = next..schedule.most_runs.min(next + schedule.at_once.min(schedule.runs - done));
             next = wave.end;
-            for pair in self.wave(options, wave, stop)? {
+            for pair in self.wave(of_runs, wave, stop)? {
                 let RunPair { run, simulated, real } = pair;
                 hear(run, &real)?;
                 last_ns = real.load.rows.iter().map(|row| row.intended_ns).fold(last_ns, u64::max);
+                sent = sent.max(real.load.requests.total);
                 let new = |w: &&String| !warnings.contains(*w);
                 warnings.extend(real.load.warnings.iter().filter(new).cloned().collect::<Vec<_>>());
                 if let Some(why) = real.void(schedule.late_ns) {
@@ -92,8 +93,9 @@ impl World<'_> {
             mean_ms(&pairs),
         ));
         let statistics = statistics(&pairs, &prepared.newcomers(), &options.tolerances);
-        warnings.extend(too_few(&statistics, selected.1 / u64::from(runs.max(1))));
-        warnings.extend(prepared.describe_unreached(last_ns));
+        let advice = schedule.advise_longer(scenario, options, sent);
+        warnings.extend(too_few(&statistics, selected.1 / u64::from(runs.max(1)), &advice));
+        warnings.extend(prepared.describe_unreached(last_ns, &advice));
         let of_all = Verdict::of_all(statistics.iter().map(|s| s.verdict));
         Ok(ScenarioVerified {
             name: scenario.name.clone(),

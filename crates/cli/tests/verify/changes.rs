@@ -267,6 +267,7 @@ fn changes_that_a_run_does_not_come_to_are_said() {
     assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.err);
     let says = "1 of its 1 changes come after the last request of a run";
     assert!(ran.out.contains(says) && ran.out.contains("t.star:"), "{}", ran.out);
+    assert!(ran.out.contains("send more requests (--requests)"), "{}", ran.out);
 }
 
 /// Balancers see a change late: each at its own instant, all its loops at once.

@@ -463,6 +463,25 @@ fn what_cannot_be_verified_is_said() {
     }
 }
 
+/// Where the scenario's `duration` ends the runs, `--requests` is not what makes them longer.
+#[test]
+fn a_duration_ends_runs_whatever_is_asked() {
+    let scratch = Scratch::new("verify-duration");
+    let file = scratch
+        .file("t.star", one("traffic.constant(rate = 100)").replace("requests = 400", "duration = 1*s"));
+    let ran = run(&["verify", &file, "--runs", "2", "--requests", "5000", "--output", "json", "--quiet"]);
+    assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.err);
+    let found: Value = serde_json::from_str(&ran.out).expect("JSON");
+    let scenario = &found["scenarios"][0];
+    // On a machine that was too busy for every run there is nothing to compare.
+    if scenario["runs"] != 0 {
+        let warnings = scenario["warnings"].as_array().expect("warnings");
+        let of = |text: &str| warnings.iter().any(|w| w.as_str().is_some_and(|w| w.contains(text)));
+        assert!(of("the scenario's `duration` of 1s ends its runs, whatever --requests is"), "{scenario}");
+        assert!(!of("send more"), "{scenario}");
+    }
+}
+
 /// A long verification under way, with the processes of its run.
 #[expect(clippy::disallowed_methods, reason = "processes tell nobody when they begin")]
 fn under_way(scratch: &Scratch) -> (Child, Vec<String>) {

@@ -146,8 +146,8 @@ fn judge(found: &Verification) -> Result<(), Failure> {
         Verdict::Undecided
             if found.scenarios.iter().any(|s| s.statistics.iter().any(|s| s.simulated.value.is_none())) =>
         {
-            let unsaid =
-                "undecided: a run has too few requests for a tolerance that was set; raise --requests";
+            let unsaid = "undecided: a run has too few requests for a tolerance that was set; the warnings say \
+                          what makes runs longer";
             Err(Failure::No(unsaid.to_owned()))
         }
         Verdict::Undecided => Err(Failure::No("undecided; try more runs (--runs)".to_owned())),
