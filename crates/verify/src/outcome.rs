@@ -6,8 +6,8 @@ use crate::statistics::{Statistic, Verdict};
 use weir_plan::Value;
 use weir_stats::Estimate;
 
-/// Progress of a verification.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Progress of a verification, as a run begins.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress<'a> {
     /// The scenario that runs.
     pub scenario: &'a str,
@@ -15,6 +15,14 @@ pub struct Progress<'a> {
     pub run: u32,
     /// Their number.
     pub runs: u32,
+    /// Finished runs of all scenarios.
+    pub done: u32,
+    /// The number of runs of all scenarios.
+    pub all: u32,
+    /// How long requests arrive in the finished runs, and what starting those takes, s; `None`: answers decide it.
+    pub done_s: Option<f64>,
+    /// The same of the other runs, with this one.
+    pub left_s: Option<f64>,
 }
 
 /// The outcome of a verification.

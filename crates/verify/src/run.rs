@@ -6,7 +6,7 @@ use crate::options::{Error, Options};
 use crate::outcome::{Progress, Verification};
 use crate::prepare::{self, Arrangement, CannotVerify};
 use crate::record;
-use crate::schedule::schedules;
+use crate::schedule::{measure_progress, schedules};
 use crate::trial::RunOutcome;
 use crate::world::World;
 use std::collections::BTreeSet;
@@ -43,7 +43,7 @@ pub fn verify(
     let calibration = calibrate(&options.exe, stop)?;
     let schedules = schedules(all.iter().map(|chosen| chosen.scenario), options, &calibration, stop)?;
     let (mut scenarios, mut recorded) = (Vec::new(), 0);
-    for (chosen, schedule) in all.into_iter().zip(schedules) {
+    for (at, (chosen, schedule)) in all.into_iter().zip(&schedules).enumerate() {
         let ChosenScenario { point, scenario, prepared } = chosen;
         let slowed = with_hops(point, scenario, &prepared, &calibration);
         let mut hear = |run: u32, real: &RunOutcome| match &mut record {
@@ -54,7 +54,8 @@ pub fn verify(
             None => Ok(()),
         };
         let world = World { plan, slowed: &slowed, scenario, prepared: &prepared };
-        scenarios.push(world.verify(options, &schedule, tell, &mut hear, stop)?);
+        let tell_done = |done: u32| tell(measure_progress(&schedules, at, &scenario.name, done));
+        scenarios.push(world.verify(options, schedule, &tell_done, &mut hear, stop)?);
     }
     if let Some(out) = &mut record {
         record::write_last(recorded, out).map_err(Error::Record)?;

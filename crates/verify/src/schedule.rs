@@ -2,6 +2,7 @@
 
 use crate::calibrate::Calibration;
 use crate::options::{Error, Options};
+use crate::outcome::Progress;
 use crate::prepare::CannotVerify;
 use std::sync::atomic::AtomicBool;
 use weir_plan::Scenario;
@@ -35,6 +36,8 @@ pub(crate) struct Schedule {
     pub at_once: u32,
     /// Requests of each; `None`: by the options or the file.
     pub requests: Option<u64>,
+    /// How long they arrive, ns; `None`: answers decide it.
+    pub length_ns: Option<u64>,
     /// As late as this one timer of ten of its servers rings on this machine, ns.
     pub late_ns: f64,
 }
@@ -57,6 +60,36 @@ impl Schedule {
             None => "the scenario's traffic has no more requests".to_owned(),
         }
     }
+
+    /// How long this number of runs takes, s; `None`: answers decide it.
+    fn time_s(&self, runs: u32) -> Option<f64> {
+        let each_s = (self.length_ns? as f64 + BESIDE_NS as f64) / 1e9;
+        Some(f64::from(runs.div_ceil(self.at_once.max(1))) * each_s)
+    }
+}
+
+/// How far a verification is when a scenario, the `at`th, has finished this number of its runs.
+pub(crate) fn measure_progress<'a>(
+    schedules: &[Schedule],
+    at: usize,
+    scenario: &'a str,
+    done: u32,
+) -> Progress<'a> {
+    let (before, others) = schedules.split_at(at.min(schedules.len()));
+    let own = others.first().map_or(0, |own| own.runs);
+    let runs = |of: &[Schedule]| of.iter().map(|schedule| schedule.runs).sum::<u32>();
+    let times = |of: &[Schedule]| of.iter().map(|of| of.time_s(of.runs)).sum::<Option<f64>>();
+    let time = |runs: u32| others.first().map_or(Some(0.0), |own| own.time_s(runs));
+    let add = |times: (Option<f64>, Option<f64>)| Some(times.0? + times.1?);
+    Progress {
+        scenario,
+        run: done + 1,
+        runs: own,
+        done: runs(before) + done,
+        all: runs(schedules),
+        done_s: add((times(before), time(done))),
+        left_s: add((time(own.saturating_sub(done)), times(others.get(1..).unwrap_or_default()))),
+    }
 }
 
 /// The runs of each scenario.
@@ -71,7 +104,7 @@ pub(crate) fn schedules<'a>(
 ) -> Result<Vec<Schedule>, Error> {
     let (many, late_ns) = (scenarios.len() as u64, calibration.late_ns);
     let of_one = |scenario: &Scenario| {
-        let rate = rate_per_s(scenario, options, stop)?;
+        let Arrivals { rate_per_s: rate, length_ns } = measure_arrivals(scenario, options, stop)?;
         check_sendable(scenario, rate, calibration)?;
         let at_once = rate.map_or(1, |rate| at_once(rate, calibration));
         let Some(within_ns) = options.within_ns else {
@@ -81,12 +114,14 @@ pub(crate) fn schedules<'a>(
                 most_runs: runs.saturating_mul(2),
                 at_once,
                 requests: None,
+                length_ns,
                 late_ns,
             });
         };
         let (runs, each_ns) = spread(within_ns, many, at_once, options.runs)?;
         let requests = Some(fitting(scenario, options, each_ns, stop)?);
-        Ok(Schedule { runs, most_runs: runs, at_once, requests, late_ns })
+        let length_ns = length_ns.map(|ns| ns.min(each_ns));
+        Ok(Schedule { runs, most_runs: runs, at_once, requests, length_ns, late_ns })
     };
     scenarios.map(of_one).collect()
 }
@@ -122,19 +157,30 @@ fn fitting(scenario: &Scenario, options: &Options, ns: u64, stop: &AtomicBool) -
     Ok(requests.map_or(within as u64, |most| most.min(within as u64)).max(1))
 }
 
-/// The requests that a scenario sends in a second; `None`: closed traffic, or a single request.
-fn rate_per_s(scenario: &Scenario, options: &Options, stop: &AtomicBool) -> Result<Option<f64>, Error> {
+/// The arrivals of a scenario's first run.
+struct Arrivals {
+    /// Requests in a second; `None`: closed traffic, or a single request.
+    rate_per_s: Option<f64>,
+    /// When the last one is, ns; `None`: answers decide it.
+    length_ns: Option<u64>,
+}
+
+/// Looks at all arrivals of a scenario's first run.
+fn measure_arrivals(scenario: &Scenario, options: &Options, stop: &AtomicBool) -> Result<Arrivals, Error> {
     let requests = options.requests.or(scenario.requests);
     let key = Key::new(options.seed).with(0);
     let mut load = load_unless(scenario, requests, key, stop).ok_or(Error::Interrupted)?;
     if load.thinking.is_some() {
-        return Ok(None);
+        // With a number of requests as well, that may be reached before.
+        let length_ns = scenario.duration_ns.filter(|_| requests.is_none());
+        return Ok(Arrivals { rate_per_s: None, length_ns });
     }
     let (mut n, mut last_ns) = (0u64, 0);
     while let Some(at) = load.arrivals.next_ns().filter(|_| n < load.requests) {
         (n, last_ns) = (n + 1, at);
     }
-    Ok((n > 1).then_some(n as f64 * 1e9 / last_ns.max(1) as f64))
+    let rate_per_s = (n > 1).then_some(n as f64 * 1e9 / last_ns.max(1) as f64);
+    Ok(Arrivals { rate_per_s, length_ns: Some(last_ns) })
 }
 
 /// Whether this machine is fast enough for a scenario.
@@ -155,7 +201,7 @@ mod tests {
     use weir_topology::{Request, evaluate};
 
     fn make_schedule(requests: Option<u64>) -> Schedule {
-        Schedule { runs: 5, most_runs: 10, at_once: 1, requests, late_ns: 0.0 }
+        Schedule { runs: 5, most_runs: 10, at_once: 1, requests, length_ns: None, late_ns: 0.0 }
     }
 
     /// A hundred requests arrive each second.
@@ -183,6 +229,33 @@ mod tests {
         assert_eq!(by("duration = 2*s", Some(5000), Some(100), 100), quick);
         assert_eq!(by("duration = 2*s", None, Some(400), 200), duration);
         assert_eq!(by("requests = 50", None, Some(400), 50), more);
+    }
+
+    #[test]
+    fn progress_is_of_all_scenarios() {
+        let of = |runs, at_once, length_ns| Schedule { runs, at_once, length_ns, ..make_schedule(None) };
+        let (short, long) = (Some(1_400_000_000), Some(9_400_000_000));
+        let both = [of(5, 2, short), of(4, 1, long)];
+        let first = measure_progress(&both, 0, "a", 2);
+        assert_eq!((first.run, first.runs, first.done, first.all), (3, 5, 2, 9));
+        assert_eq!((first.done_s, first.left_s), (Some(2.0), Some(44.0)));
+        let second = measure_progress(&both, 1, "b", 1);
+        assert_eq!((second.run, second.runs, second.done, second.all), (2, 4, 6, 9));
+        assert_eq!((second.done_s, second.left_s), (Some(16.0), Some(30.0)));
+        let unknown = measure_progress(&[of(5, 1, None), of(4, 1, long)], 1, "b", 1);
+        assert_eq!((unknown.done_s, unknown.left_s), (None, Some(30.0)));
+    }
+
+    #[test]
+    fn a_run_is_as_long_as_its_arrivals() {
+        let length = |ends: &str, asked: Option<u64>| {
+            let options = Options { requests: asked, ..Options::new(Path::new("")) };
+            measure_arrivals(&make_scenario(ends), &options, &AtomicBool::new(false)).unwrap().length_ns
+        };
+        let by_number = length("requests = 300", None).unwrap();
+        assert!((2_900_000_000..=3_000_000_000).contains(&by_number), "{by_number}");
+        let by_duration = length("duration = 2*s", Some(5000)).unwrap();
+        assert!((1_900_000_000..=2_000_000_000).contains(&by_duration), "{by_duration}");
     }
 
     #[test]

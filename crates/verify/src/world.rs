@@ -4,7 +4,7 @@ use crate::connections::{self, ClientConnections};
 use crate::figures::{self, Figures};
 use crate::hops::{CalibratedPoint, turned};
 use crate::options::{Error, Options};
-use crate::outcome::{Connections, Progress, ScenarioVerified};
+use crate::outcome::{Connections, ScenarioVerified};
 use crate::pairs::{Pair, both_worlds, curve, ejections, mean_ms, statistics, targets, too_few};
 use crate::prepare::Arrangement;
 use crate::schedule::Schedule;
@@ -45,12 +45,12 @@ pub(crate) struct World<'a> {
 }
 
 impl World<'_> {
-    /// Runs the scenario in both worlds, and compares.
+    /// Runs the scenario in both worlds, and compares. `tell`: how many runs are finished as others begin.
     pub(crate) fn verify(
         &self,
         options: &Options,
         schedule: &Schedule,
-        tell: &dyn Fn(Progress<'_>),
+        tell: &dyn Fn(u32),
         hear: &mut dyn FnMut(u32, &RunOutcome) -> Result<(), Error>,
         stop: &Arc<AtomicBool>,
     ) -> Result<ScenarioVerified, Error> {
@@ -62,7 +62,7 @@ impl World<'_> {
         let mut next = 0;
         while (pairs.len() as u32) < schedule.runs && next < schedule.most_runs {
             let done = pairs.len() as u32;
-            tell(Progress { scenario: &scenario.name, run: done + 1, runs: schedule.runs });
+            tell(done);
             let wave = next..schedule.most_runs.min(next + schedule.at_once.min(schedule.runs - done));
             next = wave.end;
             for pair in self.wave(of_runs, wave, stop)? {

@@ -34,7 +34,7 @@ pub(super) const VERIFY: Layout = Layout {
         room(
             "schedule",
             "how many runs a scenario has, how long they are, and how many go on beside each other",
-            &["prepare", "options", "calibrate"],
+            &["prepare", "options", "calibrate", "outcome"],
         ),
         room(
             "pairs",

@@ -1,6 +1,7 @@
 //! `weir verify FILE`: compares scenarios in simulation and in reality.
 
 mod args;
+mod progress;
 
 pub(crate) use args::Verify;
 
@@ -8,8 +9,9 @@ use crate::args::ReportFormat;
 use crate::failure::Failure;
 use crate::output::{Outputs, Target, Written};
 use crate::{input, interrupt, output};
+use progress::Meter;
 use std::fs::File;
-use std::io::{self, BufReader, IsTerminal, Write};
+use std::io::{self, BufReader, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -34,8 +36,8 @@ pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
     let record = outputs.open("--record", args.record.as_deref())?;
     let stop = interrupt::stop_flag(&at_once);
     let options = make_options(args, reality.map(|(plan, _)| plan))?;
-    let shown = !args.verbosity.quiet && io::stderr().is_terminal();
-    let (found, recorded) = verify(&plan, &options, record, shown, &stop)?;
+    let meter = Meter::new(args.verbosity.quiet);
+    let (found, recorded) = verify(&plan, &options, record, &meter, &stop)?;
     let mut written = Written::result(|out| match args.output {
         ReportFormat::Text => weir_report::verify_text(&found, output::width(), out),
         ReportFormat::Json => weir_report::verify_json(&found, out),
@@ -103,21 +105,15 @@ impl Write for Record<'_> {
     }
 }
 
-/// Runs all scenarios in both worlds; also whether the record could be written. `shown`: the terminal shows how far
-/// they are.
+/// Runs all scenarios in both worlds; also whether the record could be written.
 fn verify(
     plan: &Plan,
     options: &Options,
     record: Option<Target>,
-    shown: bool,
+    meter: &Meter,
     stop: &Arc<AtomicBool>,
 ) -> Result<(Verification, Result<(), Failure>), Failure> {
-    let tell = |progress: Progress<'_>| {
-        if shown {
-            let Progress { scenario, run, runs } = progress;
-            let _ = write!(io::stderr(), "\r\x1b[K{scenario}: run {run} of {runs}");
-        }
-    };
+    let tell = |progress: Progress<'_>| meter.tell(progress);
     let (mut found, mut recorded) = (None, Ok(()));
     if let Some(record) = record {
         recorded = record.write(|out| {
@@ -128,9 +124,7 @@ fn verify(
     }
     // Without a record, or where it could not even be begun.
     let found = found.unwrap_or_else(|| weir_verify::verify(plan, options, None, &tell, stop));
-    if shown {
-        let _ = write!(io::stderr(), "\r\x1b[K");
-    }
+    meter.end();
     found.map(|found| (found, recorded)).map_err(|e| failure(plan, e))
 }
 
