@@ -165,6 +165,11 @@ pub fn verify_text(found: &Verification, width: usize, out: &mut dyn Write) -> i
     verify::tables(found, width, out)
 }
 
+/// Says what was finished of a verification that was interrupted: "interrupted after 12 of 75 runs", and what was not.
+pub fn verify_interrupted(found: &Verification) -> String {
+    verify::interrupted(found)
+}
+
 /// Writes a verification as one self-contained page.
 ///
 /// # Errors

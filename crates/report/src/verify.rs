@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use weir_stats::Estimate;
 use weir_verify::{
-    BothWorlds, Calibration, Connections, Replay, Router, ScenarioVerified, Statistic, TargetShares, Unit,
-    Verdict, Verification,
+    BothWorlds, Calibration, Connections, MissingScenario, Replay, Router, ScenarioVerified, Statistic,
+    TargetShares, Unit, Verdict, Verification,
 };
 
 /// The most servers that a table lists with their shares; of more it lists those that differ most.
 const FEW: usize = 8;
 
 pub(crate) fn json(found: &Verification, out: &mut dyn Write) -> io::Result<()> {
-    let document = json!({
+    let mut document = json!({
         "schema": "weir.verify/1",
         "version": env!("CARGO_PKG_VERSION"),
         "file": found.file,
@@ -26,8 +26,12 @@ pub(crate) fn json(found: &Verification, out: &mut dyn Write) -> io::Result<()> 
         "against": found.against.name(),
         "scenarios": found.scenarios.iter().map(scenario).collect::<Vec<_>>(),
         "verdict": found.verdict().name(),
-        "calibration": calibration(&found.calibration),
+        "calibration": found.calibration.as_ref().map(calibration),
     });
+    if found.is_interrupted() {
+        document["interrupted"] = true.into();
+        document["missing"] = found.missing.iter().map(missing).collect();
+    }
     serde_json::to_writer_pretty(&mut *out, &document)?;
     out.write_all(b"\n")
 }
@@ -56,8 +60,12 @@ pub(crate) fn calibration_text(found: &Calibration, out: &mut dyn Write) -> io::
     writeln!(out, "client, router and servers together: {most} requests/s at most")
 }
 
+fn missing(s: &MissingScenario) -> Value {
+    json!({ "name": s.name, "params": crate::json::Params(&s.params), "asked_runs": s.runs })
+}
+
 fn scenario(s: &ScenarioVerified) -> Value {
-    json!({
+    let mut scenario = json!({
         "name": s.name,
         "params": crate::json::Params(&s.params),
         "runs": s.runs,
@@ -73,7 +81,11 @@ fn scenario(s: &ScenarioVerified) -> Value {
         "timers_late_p90_ms": s.timers_late_ns.map(|ns| ns / 1e6),
         "verdict": s.verdict.name(),
         "warnings": s.void.iter().map(|why| format!("a run is void: {why}")).chain(s.warnings.clone()).collect::<Vec<_>>(),
-    })
+    });
+    if s.interrupted {
+        scenario["asked_runs"] = s.asked_runs.into();
+    }
+    scenario
 }
 
 fn statistic(s: &Statistic) -> Value {
@@ -109,7 +121,7 @@ fn estimate(e: &Estimate) -> Value {
 pub(crate) fn tables(found: &Verification, width: usize, out: &mut dyn Write) -> io::Result<()> {
     let swept = swept(found);
     for s in &found.scenarios {
-        let name = called(s, &swept);
+        let name = called(&s.name, &s.params, &swept);
         for why in &s.void {
             let line =
                 format!("{name}: a run is void: {why}; this machine was too busy, so it does not count");
@@ -119,6 +131,12 @@ pub(crate) fn tables(found: &Verification, width: usize, out: &mut dyn Write) ->
             write!(out, "{}", wrap::wrapped_to(&format!("warning: {warning} [{name}]"), width))?;
         }
     }
+    if found.is_interrupted() {
+        for sentence in describe_interruption(found) {
+            write!(out, "{}", wrap::wrapped_to(&sentence, width))?;
+        }
+        writeln!(out)?;
+    }
     writeln!(
         out,
         "{}: simulated, and real on this machine{}; latency in ms, ± half of the 95 % interval\n",
@@ -126,7 +144,7 @@ pub(crate) fn tables(found: &Verification, width: usize, out: &mut dyn Write) ->
         if found.against == Router::Weir { String::new() } else { format!(" by {}", found.against.name()) }
     )?;
     for s in &found.scenarios {
-        writeln!(out, "{}: {}", called(s, &swept), sentence(s))?;
+        writeln!(out, "{}: {}", called(&s.name, &s.params, &swept), sentence(s))?;
         if s.runs == 0 {
             writeln!(out)?;
             continue;
@@ -139,6 +157,61 @@ pub(crate) fn tables(found: &Verification, width: usize, out: &mut dyn Write) ->
         writeln!(out)?;
     }
     writeln!(out, "weir {} · seed {} · plan {}", env!("CARGO_PKG_VERSION"), found.seed, short(&found.plan))
+}
+
+/// What was finished of a verification that was interrupted, and what was not.
+pub(crate) fn interrupted(found: &Verification) -> String {
+    let Unfinished { partial, missing } = Unfinished::new(found);
+    let mut text = count_finished(found);
+    if !partial.is_empty() {
+        text += &format!("; incomplete: {}", entry::listed(&partial));
+    }
+    if !missing.is_empty() {
+        text += &format!("; without a run: {}", entry::listed(&missing));
+    }
+    text
+}
+
+/// The same in sentences, with the names of all scenarios.
+fn describe_interruption(found: &Verification) -> Vec<String> {
+    let Unfinished { partial, missing } = Unfinished::new(found);
+    let first = count_finished(found).replacen('i', "I", 1);
+    let mut sentences = vec![format!("{first}: what follows is what was finished.")];
+    if !partial.is_empty() {
+        sentences.push(format!("Incomplete: {}.", partial.join(", ")));
+    }
+    if !missing.is_empty() {
+        let all = missing.len() + found.scenarios.len();
+        sentences.push(format!("Without a run, {} of {all}: {}.", missing.len(), missing.join(", ")));
+    }
+    sentences
+}
+
+/// "interrupted after 12 of 75 runs".
+fn count_finished(found: &Verification) -> String {
+    let finished: u32 = found.scenarios.iter().map(|s| s.runs).sum();
+    let asked = found.scenarios.iter().map(|s| s.asked_runs);
+    let asked: u32 = asked.chain(found.missing.iter().map(|s| s.runs)).sum();
+    format!("interrupted after {finished} of {asked} runs")
+}
+
+/// The scenarios that an interrupt kept from all of their runs, by name.
+struct Unfinished {
+    /// Those of which some runs count, with how many.
+    partial: Vec<String>,
+    missing: Vec<String>,
+}
+
+impl Unfinished {
+    fn new(found: &Verification) -> Unfinished {
+        let swept = swept(found);
+        let partial = found.scenarios.iter().filter(|s| s.interrupted);
+        let count = |s: &ScenarioVerified| {
+            format!("{} ({} of {} runs)", called(&s.name, &s.params, &swept), s.runs, s.asked_runs)
+        };
+        let missing = found.missing.iter().map(|s| called(&s.name, &s.params, &swept));
+        Unfinished { partial: partial.map(count).collect(), missing: missing.collect() }
+    }
 }
 
 pub(crate) fn short(hash: &str) -> &str {
@@ -180,14 +253,15 @@ pub(crate) fn beside(s: &ScenarioVerified) -> Vec<String> {
 }
 
 /// A scenario, with the point of a sweep that it is of.
-pub(crate) fn called(s: &ScenarioVerified, swept: &[&str]) -> String {
-    let point = entry::point(&s.params, swept);
-    if point.is_empty() { s.name.clone() } else { format!("{} ({point})", s.name) }
+fn called(name: &str, params: &[(String, weir_plan::Value)], swept: &[&str]) -> String {
+    let point = entry::point(params, swept);
+    if point.is_empty() { name.to_owned() } else { format!("{name} ({point})") }
 }
 
 /// The parameters that differ between scenarios.
-pub(crate) fn swept(found: &Verification) -> Vec<&str> {
-    entry::differing(found.scenarios.iter().map(|s| &s.params[..]))
+fn swept(found: &Verification) -> Vec<&str> {
+    let missing = found.missing.iter().map(|s| &s.params[..]);
+    entry::differing(found.scenarios.iter().map(|s| &s.params[..]).chain(missing))
 }
 
 /// The verdict in words.

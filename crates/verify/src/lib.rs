@@ -22,6 +22,7 @@ mod prepare;
 mod record;
 mod router;
 mod run;
+mod runs;
 mod schedule;
 mod statistics;
 mod tolerances;
@@ -32,7 +33,8 @@ pub use calibrate::{Calibration, calibrate};
 pub use children::{CHILD, child};
 pub use options::{Error, Options};
 pub use outcome::{
-    AtQuantile, BothWorlds, Connections, Progress, ScenarioVerified, TargetShares, Verification,
+    AtQuantile, BothWorlds, Connections, MissingScenario, Progress, ScenarioVerified, TargetShares,
+    Verification,
 };
 pub use prepare::CannotVerify;
 pub use record::{ClientRequest, Line, RecordError, Replay, SCHEMA, ServerRequest, replay};

@@ -36,17 +36,36 @@ pub struct Verification {
     pub plan: String,
     /// Seed of all draws.
     pub seed: u64,
-    /// What this machine adds, which was simulated too.
-    pub calibration: Calibration,
-    /// Each scenario.
+    /// What this machine adds, which was simulated too; `None`: interrupted before that was measured.
+    pub calibration: Option<Calibration>,
+    /// Each scenario of which a run counts, in the order of the file; all, unless it was interrupted.
     pub scenarios: Vec<ScenarioVerified>,
+    /// The scenarios that an interrupt kept from being verified.
+    pub missing: Vec<MissingScenario>,
 }
 
 impl Verification {
-    /// What follows from all of them.
+    /// What follows from all of them. Where some are missing, or some of their runs, they do not agree yet.
     pub fn verdict(&self) -> Verdict {
-        Verdict::of_all(self.scenarios.iter().map(|s| s.verdict))
+        let rest = self.is_interrupted().then_some(Verdict::Undecided);
+        Verdict::of_all(self.scenarios.iter().map(|s| s.verdict).chain(rest))
     }
+
+    /// Whether an interrupt ended it before all runs were made.
+    pub fn is_interrupted(&self) -> bool {
+        !self.missing.is_empty() || self.scenarios.iter().any(|s| s.interrupted)
+    }
+}
+
+/// A scenario of which no run counts, since the verification was interrupted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MissingScenario {
+    /// Its name.
+    pub name: String,
+    /// The parameters that it would have run with.
+    pub params: Vec<(String, Value)>,
+    /// Runs that were to count.
+    pub runs: u32,
 }
 
 /// A scenario in simulation and in reality.
@@ -60,6 +79,8 @@ pub struct ScenarioVerified {
     pub runs: u32,
     /// Runs that were to count.
     pub asked_runs: u32,
+    /// Whether an interrupt kept it from more runs.
+    pub interrupted: bool,
     /// Runs that the machine was too busy for, each with why.
     pub void: Vec<String>,
     /// What was compared.

@@ -1,22 +1,23 @@
 //! A verification: the scenarios that are asked for, one after another.
 
-use crate::calibrate::calibrate;
+use crate::calibrate::{Calibration, calibrate};
 use crate::hops::with_hops;
 use crate::options::{Error, Options};
-use crate::outcome::{Progress, Verification};
+use crate::outcome::{MissingScenario, Progress, Verification};
 use crate::prepare::{self, Arrangement, CannotVerify};
 use crate::record;
-use crate::schedule::{measure_progress, schedules};
+use crate::schedule::{Schedule, measure_progress, schedules};
 use crate::trial::RunOutcome;
 use crate::world::World;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use weir_plan::Plan;
 use weir_plan::{Point, Scenario};
 
-/// Verifies scenarios of a plan. What happens is written to `record`.
+/// Verifies scenarios of a plan. What happens is written to `record`. When `stop` becomes true, the result has what was
+/// finished, and says what is missing.
 ///
 /// # Errors
 /// [`Error`]; a run that the machine was too busy for is none.
@@ -32,20 +33,24 @@ pub fn verify(
         record::write_first(&plan.file, out).map_err(Error::Record)?;
     }
     let all = chosen(plan, options)?;
-    for chosen in &all {
-        chosen
-            .prepared
-            .addresses()
-            .into_iter()
-            .try_for_each(prepare::listens)
-            .map_err(|e| Error::System(e.0))?;
-    }
-    let calibration = calibrate(&options.exe, stop)?;
-    let schedules = schedules(all.iter().map(|chosen| chosen.scenario), options, &calibration, stop)?;
-    let (mut scenarios, mut recorded) = (Vec::new(), 0);
-    for (at, (chosen, schedule)) in all.into_iter().zip(&schedules).enumerate() {
+    check_listening(&all)?;
+    let mut found = make_verification(plan, options);
+    let (calibration, schedules) = match make_schedules(&all, options, stop) {
+        Err(Error::Interrupted) => {
+            found.missing = all.iter().map(|chosen| chosen.to_missing(options.runs)).collect();
+            return Ok(found);
+        }
+        made => made?,
+    };
+    found.calibration = Some(calibration);
+    let mut recorded = 0;
+    for (at, (chosen, schedule)) in all.iter().zip(&schedules).enumerate() {
         let ChosenScenario { point, scenario, prepared } = chosen;
-        let slowed = with_hops(point, scenario, &prepared, &calibration);
+        if stop.load(Ordering::Relaxed) {
+            found.missing.push(chosen.to_missing(schedule.runs));
+            continue;
+        }
+        let slowed = with_hops(point, scenario, prepared, &calibration);
         let mut hear = |run: u32, real: &RunOutcome| match &mut record {
             Some(out) => {
                 recorded += 1;
@@ -53,21 +58,48 @@ pub fn verify(
             }
             None => Ok(()),
         };
-        let world = World { plan, slowed: &slowed, scenario, prepared: &prepared };
+        let world = World { plan, slowed: &slowed, scenario, prepared };
         let tell_done = |done: u32| tell(measure_progress(&schedules, at, &scenario.name, done));
-        scenarios.push(world.verify(options, schedule, &tell_done, &mut hear, stop)?);
+        match world.verify(options, schedule, &tell_done, &mut hear, stop)? {
+            Some(verified) => found.scenarios.push(verified),
+            None => found.missing.push(chosen.to_missing(schedule.runs)),
+        }
     }
-    if let Some(out) = &mut record {
+    if let (Some(out), false) = (&mut record, found.is_interrupted()) {
         record::write_last(recorded, out).map_err(Error::Record)?;
     }
-    Ok(Verification {
+    Ok(found)
+}
+
+/// A verification of which nothing is finished.
+fn make_verification(plan: &Plan, options: &Options) -> Verification {
+    Verification {
         against: options.against,
         file: plan.file.clone(),
         plan: plan.hash.clone(),
         seed: options.seed,
-        calibration,
-        scenarios,
-    })
+        calibration: None,
+        scenarios: Vec::new(),
+        missing: Vec::new(),
+    }
+}
+
+/// Checks that servers which are not weir's own accept connections.
+fn check_listening(all: &[ChosenScenario<'_>]) -> Result<(), Error> {
+    let mut addresses = all.iter().flat_map(|chosen| chosen.prepared.addresses());
+    addresses.try_for_each(prepare::listens).map_err(|e| Error::System(e.0))
+}
+
+/// Measures what this machine adds, and makes the schedule of each scenario.
+fn make_schedules(
+    all: &[ChosenScenario<'_>],
+    options: &Options,
+    stop: &Arc<AtomicBool>,
+) -> Result<(Calibration, Vec<Schedule>), Error> {
+    let calibration = calibrate(&options.exe, stop)?;
+    let scenarios = all.iter().map(|chosen| chosen.scenario);
+    let schedules = schedules(scenarios, options, &calibration, stop)?;
+    Ok((calibration, schedules))
 }
 
 /// A scenario to verify, and the part of it that is served.
@@ -76,6 +108,13 @@ struct ChosenScenario<'a> {
     point: &'a Point,
     scenario: &'a Scenario,
     prepared: Arrangement,
+}
+
+impl ChosenScenario<'_> {
+    /// The same as one that was not verified; this number of runs were to count.
+    fn to_missing(&self, runs: u32) -> MissingScenario {
+        MissingScenario { name: self.scenario.name.clone(), params: self.point.params.clone(), runs }
+    }
 }
 
 /// The scenarios that are asked for. All are looked at before the first one runs.

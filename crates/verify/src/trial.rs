@@ -187,6 +187,9 @@ pub(crate) fn trial(
     stop: &Arc<AtomicBool>,
     failed: &Arc<AtomicBool>,
 ) -> Result<Option<RunOutcome>, Error> {
+    if stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
     let processes = begin(prepared, options, replication)?;
     let load = make_load_options(prepared, options, replication, &processes)?;
     // The load is sent by this thread; others may send that of other runs.

@@ -4,37 +4,21 @@ use crate::connections::{self, ClientConnections};
 use crate::figures::{self, Figures};
 use crate::hops::{CalibratedPoint, turned};
 use crate::options::{Error, Options};
-use crate::outcome::{Connections, ScenarioVerified};
-use crate::pairs::{Pair, both_worlds, curve, ejections, mean_ms, statistics, targets, too_few};
+use crate::outcome::ScenarioVerified;
 use crate::prepare::Arrangement;
+use crate::runs::{Prediction, RunPair, Runs};
 use crate::schedule::Schedule;
-use crate::statistics::Verdict;
-use crate::trial::{RouterConnections, RunOutcome, trial};
+use crate::trial::{RunOutcome, trial};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use weir_plan::Plan;
-use weir_plan::{Scenario, Spec, Window};
+use weir_plan::{Plan, Scenario, Window};
 use weir_sim::{Observer, RecordOptions, ScenarioResult, Selection};
 use weir_stats::Key;
 
 /// How often each replication is simulated, with other times of the machine's own.
 const TURNS: u32 = 8;
-
-/// What is predicted for a run.
-struct Prediction {
-    figures: Figures,
-    /// The connections that its selected requests open.
-    opened: u64,
-}
-
-/// A run in both worlds.
-struct RunPair {
-    run: u32,
-    simulated: Prediction,
-    real: RunOutcome,
-}
 
 /// A scenario, as it is simulated and as it is served.
 pub(crate) struct World<'a> {
@@ -45,7 +29,8 @@ pub(crate) struct World<'a> {
 }
 
 impl World<'_> {
-    /// Runs the scenario in both worlds, and compares. `tell`: how many runs are finished as others begin.
+    /// Runs the scenario in both worlds, and compares; `None`: stopped before a run counted. `tell`: how many runs are
+    /// finished as others begin.
     pub(crate) fn verify(
         &self,
         options: &Options,
@@ -53,68 +38,30 @@ impl World<'_> {
         tell: &dyn Fn(u32),
         hear: &mut dyn FnMut(u32, &RunOutcome) -> Result<(), Error>,
         stop: &Arc<AtomicBool>,
-    ) -> Result<ScenarioVerified, Error> {
+    ) -> Result<Option<ScenarioVerified>, Error> {
         let World { slowed, scenario, prepared, .. } = *self;
-        let (mut pairs, mut void, mut late) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut selected, mut connecting, mut last_ns, mut sent) = ((0, 0), (0, 0.0), 0, 0);
-        let mut warnings: Vec<String> = Vec::new();
+        let mut runs = Runs::new(slowed, scenario, prepared, schedule);
         let of_runs = &Options { requests: schedule.requests.or(options.requests), ..options.clone() };
-        let mut next = 0;
-        while (pairs.len() as u32) < schedule.runs && next < schedule.most_runs {
-            let done = pairs.len() as u32;
+        let (mut next, mut interrupted) = (0, false);
+        while runs.count() < schedule.runs && next < schedule.most_runs && !interrupted {
+            let done = runs.count();
             tell(done);
             let wave = next..schedule.most_runs.min(next + schedule.at_once.min(schedule.runs - done));
             next = wave.end;
-            for pair in self.wave(of_runs, wave, stop)? {
-                let RunPair { run, simulated, real } = pair;
-                hear(run, &real)?;
-                last_ns = real.load.rows.iter().map(|row| row.intended_ns).fold(last_ns, u64::max);
-                sent = sent.max(real.load.requests.total);
-                let new = |w: &&String| !warnings.contains(*w);
-                warnings.extend(real.load.warnings.iter().filter(new).cloned().collect::<Vec<_>>());
-                if let Some(why) = real.void(schedule.late_ns) {
-                    void.push(why);
-                    continue;
-                }
-                selected = (selected.0 + simulated.opened, selected.1 + real.load.requests.selected);
-                let RouterConnections { opened, connecting_s, .. } = real.connections.unwrap_or_default();
-                connecting = (connecting.0 + opened, connecting.1 + connecting_s);
-                late.extend(real.late_ns);
-                let real = Figures::real(&real, prepared, scenario.patience_ns.is_some());
-                pairs.push(Pair { simulated: simulated.figures, real });
+            let wanted = wave.len();
+            let finished = self.wave(of_runs, wave, stop)?;
+            interrupted = finished.len() < wanted;
+            for pair in finished {
+                hear(pair.run, &pair.real)?;
+                runs.add(pair);
             }
         }
-        let runs = pairs.len() as u32;
-        let connections = self.connections(&pairs, connecting.0, connecting.1);
-        warnings.extend(connections::matter(
-            selected.0,
-            selected.1,
-            connections.server_takes_ms,
-            mean_ms(&pairs),
-        ));
-        let statistics = statistics(&pairs, &prepared.newcomers(), &options.tolerances);
-        let advice = schedule.advise_longer(scenario, options, sent);
-        warnings.extend(too_few(&statistics, selected.1 / u64::from(runs.max(1)), &advice));
-        warnings.extend(prepared.describe_unreached(last_ns, &advice));
-        let of_all = Verdict::of_all(statistics.iter().map(|s| s.verdict));
-        Ok(ScenarioVerified {
-            name: scenario.name.clone(),
-            params: slowed.point.params.clone(),
-            runs,
-            asked_runs: schedule.runs,
-            void,
-            curve: curve(&pairs),
-            ejections: slowed.point.specs.iter().any(ejects).then(|| ejections(&pairs)),
-            targets: targets(&pairs, prepared),
-            verdict: if statistics.is_empty() { Verdict::Undecided } else { of_all },
-            statistics,
-            connections,
-            timers_late_ns: late.into_iter().reduce(f64::max),
-            warnings,
-        })
+        let is_empty = interrupted && runs.count() == 0;
+        Ok((!is_empty).then(|| runs.report(options, interrupted)))
     }
 
-    /// Some runs beside each other, each in both worlds.
+    /// Some runs beside each other, each in both worlds; where they are stopped, those before the first that is not
+    /// finished.
     fn wave(
         &self,
         options: &Options,
@@ -122,7 +69,11 @@ impl World<'_> {
         stop: &Arc<AtomicBool>,
     ) -> Result<Vec<RunPair>, Error> {
         let simulated = runs.clone().map(|run| self.predict(options, run, stop));
-        let simulated: Vec<Prediction> = simulated.collect::<Result<_, _>>()?;
+        let simulated: Result<Vec<Prediction>, Error> = simulated.collect();
+        let simulated = match simulated {
+            Err(Error::Interrupted) => return Ok(Vec::new()),
+            simulated => simulated?,
+        };
         let World { prepared, scenario, .. } = *self;
         // One that fails ends those beside it.
         let failed: &Arc<AtomicBool> = &Arc::default();
@@ -136,13 +87,10 @@ impl World<'_> {
             let broke = |_| Err(Error::System("a run has panicked".to_owned()));
             begun.into_iter().map(|run| run.join().unwrap_or_else(broke)).collect()
         });
-        if let Some(at) = real.iter().position(Result::is_err) {
-            return Err(real.into_iter().nth(at).and_then(Result::err).unwrap_or(Error::Interrupted));
-        }
-        let of_run = |((run, simulated), real): ((u32, _), Result<Option<RunOutcome>, Error>)| {
-            Ok(RunPair { run, simulated, real: real?.ok_or(Error::Interrupted)? })
-        };
-        runs.zip(simulated).zip(real).map(of_run).collect()
+        let real: Vec<Option<RunOutcome>> = real.into_iter().collect::<Result<_, _>>()?;
+        let finished = real.into_iter().map_while(|real| real);
+        let of_run = |((run, simulated), real)| RunPair { run, simulated, real };
+        Ok(runs.zip(simulated).zip(finished).map(of_run).collect())
     }
 
     /// The prediction for a run: the mean over a replication's turns, and the clients' connections of the first turn.
@@ -172,15 +120,6 @@ impl World<'_> {
         recording.map_or_else(ClientConnections::default, |recording| {
             connections::predicted(self.scenario, self.prepared, key, &recording.histories)
         })
-    }
-
-    fn connections(&self, pairs: &[Pair], n: u64, took_s: f64) -> Connections {
-        let server_takes_ms = (n > 0).then(|| took_s * 1e3 / n as f64);
-        Connections {
-            client: both_worlds(pairs, |figures| figures.from_clients),
-            server: both_worlds(pairs, |figures| figures.to_servers.map(|[opened, _]| opened)),
-            server_takes_ms,
-        }
     }
 
     /// One turn of a replication.
@@ -219,17 +158,13 @@ impl World<'_> {
     }
 }
 
-/// Whether a balancer can eject its targets.
-fn ejects(spec: &Spec) -> bool {
-    matches!(spec, Spec::Lb(lb) if lb.eject.is_some() || lb.outlier.is_some())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::calibrate::Calibration;
     use crate::hops::with_hops;
-    use crate::statistics::Statistic;
+    use crate::pairs::{Pair, statistics};
+    use crate::statistics::{Statistic, Verdict};
     use std::path::Path;
     use weir_topology::{Request, evaluate};
 

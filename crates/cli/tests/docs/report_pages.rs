@@ -268,6 +268,7 @@ fn make_scenario(name: &str, verdict: Verdict) -> ScenarioVerified {
         curve: curve.collect(),
         targets: targets.collect(),
         asked_runs: 5,
+        interrupted: false,
         verdict,
         ejections: Some(BothWorlds { simulated: estimate(4.0, 0.5), real: estimate(3.8, 0.4) }),
         connections: Connections {
@@ -287,7 +288,7 @@ fn make_verification() -> Verification {
         file: "t<s>.star".to_owned(),
         plan: "0123456789abcdef0123456789abcdef".to_owned(),
         seed: 1,
-        calibration: Calibration {
+        calibration: Some(Calibration {
             client_hop_ns: 1.0,
             server_hop_ns: 1.0,
             connect_ns: 1.0,
@@ -295,8 +296,9 @@ fn make_verification() -> Verification {
             late_ns: 1.0,
             most_per_s: 1.0,
             ..Calibration::default()
-        },
+        }),
         scenarios: vec![make_scenario("one", Verdict::Differs), make_scenario("other", Verdict::Agrees)],
+        missing: Vec::new(),
     }
 }
 

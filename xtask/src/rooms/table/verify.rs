@@ -42,8 +42,8 @@ pub(super) const VERIFY: Layout = Layout {
             &["statistics", "tolerances", "compare", "prepare", "figures", "outcome"],
         ),
         room(
-            "world",
-            "one scenario in both worlds, run by run",
+            "runs",
+            "the finished runs of a scenario, and what is reported of them",
             &[
                 "statistics",
                 "prepare",
@@ -56,6 +56,11 @@ pub(super) const VERIFY: Layout = Layout {
                 "schedule",
                 "pairs",
             ],
+        ),
+        room(
+            "world",
+            "one scenario in both worlds, run by run",
+            &["prepare", "options", "trial", "figures", "hops", "connections", "outcome", "schedule", "runs"],
         ),
         room(
             "run",

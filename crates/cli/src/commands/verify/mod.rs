@@ -38,13 +38,31 @@ pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
     let options = make_options(args, reality.map(|(plan, _)| plan))?;
     let meter = Meter::new(args.verbosity.quiet);
     let (found, recorded) = verify(&plan, &options, record, &meter, &stop)?;
-    let mut written = Written::result(|out| match args.output {
-        ReportFormat::Text => weir_report::verify_text(&found, output::width(), out),
-        ReportFormat::Json => weir_report::verify_json(&found, out),
-    });
+    if found.is_interrupted() {
+        return Err(interrupted(args, &found));
+    }
+    let mut written = Written::result(|out| render(args, &found, out));
     written.file(html.as_ref(), |out| weir_report::verify_html(&found, out));
     written.add(recorded);
     written.end(judge(&found))
+}
+
+fn render(args: &Verify, found: &Verification, out: &mut dyn Write) -> io::Result<()> {
+    match args.output {
+        ReportFormat::Text => weir_report::verify_text(found, output::width(), out),
+        ReportFormat::Json => weir_report::verify_json(found, out),
+    }
+}
+
+/// Prints what is finished of a verification; files are whole or absent.
+fn interrupted(args: &Verify, found: &Verification) -> Failure {
+    if let Err(failure) = output::to_stdout(|out| render(args, found, out)) {
+        return failure;
+    }
+    for path in [&args.html, &args.record].into_iter().flatten() {
+        let _ = writeln!(io::stderr(), "`{}` is left as it was", path.display());
+    }
+    Failure::InterruptedAfter(weir_report::verify_interrupted(found))
 }
 
 /// `reality`: what is served, if that is another plan.
@@ -118,8 +136,15 @@ fn verify(
     if let Some(record) = record {
         recorded = record.write(|out| {
             let mut record = Record { out, failed: None };
-            found = Some(weir_verify::verify(plan, options, Some(&mut record), &tell, stop));
-            record.failed.map_or(Ok(()), Err)
+            let ended = weir_verify::verify(plan, options, Some(&mut record), &tell, stop);
+            let is_whole = ended.as_ref().is_ok_and(|found| !found.is_interrupted());
+            found = Some(ended);
+            match record.failed {
+                Some(e) => Err(e),
+                None if is_whole => Ok(()),
+                // A part of a record cannot be replayed: the file stays as it was.
+                None => Err(io::ErrorKind::Interrupted.into()),
+            }
         });
     }
     // Without a record, or where it could not even be begun.
