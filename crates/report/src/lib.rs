@@ -35,6 +35,7 @@ mod trace;
 mod unknown;
 mod verify;
 mod verify_page;
+mod verify_summary;
 mod wrap;
 
 pub use column::Column;
@@ -167,7 +168,17 @@ pub fn verify_text(found: &Verification, width: usize, out: &mut dyn Write) -> i
 
 /// Says what was finished of a verification that was interrupted: "interrupted after 12 of 75 runs", and what was not.
 pub fn verify_interrupted(found: &Verification) -> String {
-    verify::interrupted(found)
+    verify_summary::interrupted(found)
+}
+
+/// Says which figures of a verification have that verdict: "1 of 18 figures: p99 of one".
+pub fn verify_figures(found: &Verification, verdict: weir_verify::Verdict) -> String {
+    verify_summary::count_figures(found, verdict)
+}
+
+/// Says how many runs decide what is undecided: "12 runs would decide: --runs 12".
+pub fn verify_advice(found: &Verification) -> String {
+    verify_summary::advise_runs(found)
 }
 
 /// Writes a verification as one self-contained page.

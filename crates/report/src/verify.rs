@@ -1,16 +1,16 @@
 //! What a verification found: the JSON of `docs/spec/language.md#verify` (`weir.verify/1`) and tables with both columns
 //! and their difference.
 
-use crate::entry;
 use crate::number::{self, UNKNOWN, with_interval};
 use crate::table::{Side, Table};
+use crate::verify_summary::{add_point, describe_interruption, find_swept, sentence, show_name, summarize};
 use crate::wrap;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use weir_stats::Estimate;
 use weir_verify::{
     BothWorlds, Calibration, Connections, MissingScenario, Replay, Router, ScenarioVerified, Statistic,
-    TargetShares, Unit, Verdict, Verification,
+    TargetShares, Unit, Verification,
 };
 
 /// The most servers that a table lists with their shares; of more it lists those that differ most.
@@ -119,9 +119,9 @@ fn estimate(e: &Estimate) -> Value {
 }
 
 pub(crate) fn tables(found: &Verification, width: usize, out: &mut dyn Write) -> io::Result<()> {
-    let swept = swept(found);
+    let swept = find_swept(found);
     for s in &found.scenarios {
-        let name = called(&s.name, &s.params, &swept);
+        let name = add_point(&s.name, &s.params, &swept);
         for why in &s.void {
             let line =
                 format!("{name}: a run is void: {why}; this machine was too busy, so it does not count");
@@ -144,7 +144,7 @@ pub(crate) fn tables(found: &Verification, width: usize, out: &mut dyn Write) ->
         if found.against == Router::Weir { String::new() } else { format!(" by {}", found.against.name()) }
     )?;
     for s in &found.scenarios {
-        writeln!(out, "{}: {}", called(&s.name, &s.params, &swept), sentence(s))?;
+        writeln!(out, "{}: {}", add_point(&s.name, &s.params, &swept), sentence(s))?;
         if s.runs == 0 {
             writeln!(out)?;
             continue;
@@ -156,62 +156,10 @@ pub(crate) fn tables(found: &Verification, width: usize, out: &mut dyn Write) ->
         }
         writeln!(out)?;
     }
+    for sentence in summarize(found) {
+        write!(out, "{}", wrap::wrapped_to(&sentence, width))?;
+    }
     writeln!(out, "weir {} · seed {} · plan {}", env!("CARGO_PKG_VERSION"), found.seed, short(&found.plan))
-}
-
-/// What was finished of a verification that was interrupted, and what was not.
-pub(crate) fn interrupted(found: &Verification) -> String {
-    let Unfinished { partial, missing } = Unfinished::new(found);
-    let mut text = count_finished(found);
-    if !partial.is_empty() {
-        text += &format!("; incomplete: {}", entry::listed(&partial));
-    }
-    if !missing.is_empty() {
-        text += &format!("; without a run: {}", entry::listed(&missing));
-    }
-    text
-}
-
-/// The same in sentences, with the names of all scenarios.
-fn describe_interruption(found: &Verification) -> Vec<String> {
-    let Unfinished { partial, missing } = Unfinished::new(found);
-    let first = count_finished(found).replacen('i', "I", 1);
-    let mut sentences = vec![format!("{first}: what follows is what was finished.")];
-    if !partial.is_empty() {
-        sentences.push(format!("Incomplete: {}.", partial.join(", ")));
-    }
-    if !missing.is_empty() {
-        let all = missing.len() + found.scenarios.len();
-        sentences.push(format!("Without a run, {} of {all}: {}.", missing.len(), missing.join(", ")));
-    }
-    sentences
-}
-
-/// "interrupted after 12 of 75 runs".
-fn count_finished(found: &Verification) -> String {
-    let finished: u32 = found.scenarios.iter().map(|s| s.runs).sum();
-    let asked = found.scenarios.iter().map(|s| s.asked_runs);
-    let asked: u32 = asked.chain(found.missing.iter().map(|s| s.runs)).sum();
-    format!("interrupted after {finished} of {asked} runs")
-}
-
-/// The scenarios that an interrupt kept from all of their runs, by name.
-struct Unfinished {
-    /// Those of which some runs count, with how many.
-    partial: Vec<String>,
-    missing: Vec<String>,
-}
-
-impl Unfinished {
-    fn new(found: &Verification) -> Unfinished {
-        let swept = swept(found);
-        let partial = found.scenarios.iter().filter(|s| s.interrupted);
-        let count = |s: &ScenarioVerified| {
-            format!("{} ({} of {} runs)", called(&s.name, &s.params, &swept), s.runs, s.asked_runs)
-        };
-        let missing = found.missing.iter().map(|s| called(&s.name, &s.params, &swept));
-        Unfinished { partial: partial.map(count).collect(), missing: missing.collect() }
-    }
 }
 
 pub(crate) fn short(hash: &str) -> &str {
@@ -252,37 +200,6 @@ pub(crate) fn beside(s: &ScenarioVerified) -> Vec<String> {
     ejections.chain(connections).chain([format!("{took}; {late}")]).collect()
 }
 
-/// A scenario, with the point of a sweep that it is of.
-fn called(name: &str, params: &[(String, weir_plan::Value)], swept: &[&str]) -> String {
-    let point = entry::point(params, swept);
-    if point.is_empty() { name.to_owned() } else { format!("{name} ({point})") }
-}
-
-/// The parameters that differ between scenarios.
-fn swept(found: &Verification) -> Vec<&str> {
-    let missing = found.missing.iter().map(|s| &s.params[..]);
-    entry::differing(found.scenarios.iter().map(|s| &s.params[..]).chain(missing))
-}
-
-/// The verdict in words.
-pub(crate) fn sentence(s: &ScenarioVerified) -> String {
-    let runs = if s.runs == 1 { "1 run".to_owned() } else { format!("{} runs", s.runs) };
-    let runs = if s.runs < s.asked_runs { format!("{runs} of {}", s.asked_runs) } else { runs };
-    let of = |verdict: Verdict| {
-        s.statistics.iter().filter(|s| s.verdict == verdict).map(|s| s.name).collect::<Vec<_>>().join(", ")
-    };
-    match s.verdict {
-        Verdict::Agrees => format!("simulation and reality agree ({runs})"),
-        Verdict::Differs => format!("simulation and reality differ in {} ({runs})", of(Verdict::Differs)),
-        Verdict::Undecided if s.statistics.is_empty() => "undecided: every run is void".to_owned(),
-        Verdict::Undecided => {
-            let needed = s.statistics.iter().filter_map(|s| s.runs_needed).max();
-            let needed = needed.map_or(String::new(), |n| format!("; {n} runs would decide: --runs {n}"));
-            format!("undecided in {} ({runs}{needed})", of(Verdict::Undecided))
-        }
-    }
-}
-
 pub(crate) fn statistics(s: &ScenarioVerified) -> Table {
     let mut t = Table::new();
     t.column("", Side::Left);
@@ -303,14 +220,14 @@ pub(crate) fn statistics(s: &ScenarioVerified) -> Table {
                 (percent(&s.relative), below.unwrap_or(share))
             }
         };
-        let name = match s.name {
-            "share" => "share of a server",
-            "newcomers" => "share of newcomers",
-            "opened" => "connections opened",
-            "open" => "connections open",
-            name => name,
-        };
-        t.row(vec![name.to_owned(), simulated, real, difference, allowed, s.verdict.name().to_owned()]);
+        t.row(vec![
+            show_name(s.name).to_owned(),
+            simulated,
+            real,
+            difference,
+            allowed,
+            s.verdict.name().to_owned(),
+        ]);
     }
     t
 }

@@ -3,7 +3,8 @@
 
 use crate::chart::{Axis, Chart, Series, nines};
 use crate::table::escaped;
-use crate::verify::{beside, sentence, short, statistics};
+use crate::verify::{beside, short, statistics};
+use crate::verify_summary::sentence;
 use crate::{number, page};
 use std::fmt::Write as _;
 use std::io::{self, Write};

@@ -14,6 +14,7 @@ mod compare;
 mod connections;
 mod figures;
 mod hops;
+mod omissions;
 mod options;
 mod outcome;
 mod pairs;
@@ -33,7 +34,7 @@ pub use calibrate::{Calibration, calibrate};
 pub use children::{CHILD, child};
 pub use options::{Error, Options};
 pub use outcome::{
-    AtQuantile, BothWorlds, Connections, MissingScenario, Progress, ScenarioVerified, TargetShares,
+    AtQuantile, BothWorlds, Connections, MissingScenario, Omission, Progress, ScenarioVerified, TargetShares,
     Verification,
 };
 pub use prepare::CannotVerify;

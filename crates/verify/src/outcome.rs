@@ -85,6 +85,8 @@ pub struct ScenarioVerified {
     pub void: Vec<String>,
     /// What was compared.
     pub statistics: Vec<Statistic>,
+    /// What was not.
+    pub omissions: Vec<Omission>,
     /// Latencies by quantile.
     pub curve: Vec<AtQuantile>,
     /// The servers' shares of the requests.
@@ -99,6 +101,15 @@ pub struct ScenarioVerified {
     pub timers_late_ns: Option<f64>,
     /// What to know when reading this.
     pub warnings: Vec<String>,
+}
+
+/// Statistics of a scenario that were not compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Omission {
+    /// Their names; none: all.
+    pub names: Vec<&'static str>,
+    /// Why, in words.
+    pub why: String,
 }
 
 /// Connections that were opened in a run; what cannot be said has no value.

@@ -205,6 +205,20 @@ impl Arrangement {
         false
     }
 
+    /// Why the connections that its routers need are not known; `None`: they are.
+    pub fn explain_unknown_openings(&self) -> Option<String> {
+        if let Some(proxy) = &self.against {
+            return Some(format!("{} does not report its connections", proxy.router.name()));
+        }
+        if !self.inner().is_empty() {
+            return Some("routers open connections to the routers behind them as well".to_owned());
+        }
+        self.has_cables_back().then(|| {
+            "answers cross a `cable` before a balancer, so connections are taken for longer than is simulated"
+                .to_owned()
+        })
+    }
+
     /// What the scenario's requests enter by.
     pub fn listen(&self) -> Option<&Listen> {
         match &self.point.specs[self.point.nodes[self.listener as usize].spec as usize] {

@@ -3,6 +3,7 @@
 use crate::connections;
 use crate::figures::Figures;
 use crate::hops::CalibratedPoint;
+use crate::omissions::find_omissions;
 use crate::options::Options;
 use crate::outcome::{Connections, ScenarioVerified};
 use crate::pairs::{Pair, both_worlds, curve, ejections, mean_ms, statistics, targets, too_few};
@@ -114,7 +115,8 @@ impl<'a> Runs<'a> {
         let advice = self.schedule.advise_longer(self.scenario, options, self.sent);
         let (runs, takes_ms) = (self.count(), connections.server_takes_ms);
         let matter = connections::matter(self.opened, self.selected, takes_ms, mean_ms(&self.pairs));
-        let too_few = too_few(&statistics, self.selected / u64::from(runs.max(1)), &advice);
+        let selected = self.selected / u64::from(runs.max(1));
+        let too_few = too_few(&statistics, selected, &advice);
         let unreached = self.prepared.describe_unreached(self.last_ns, &advice);
         let mut warnings = self.warnings;
         warnings.extend(matter.into_iter().chain(too_few).chain(unreached));
@@ -129,6 +131,7 @@ impl<'a> Runs<'a> {
             curve: curve(&self.pairs),
             ejections: point.specs.iter().any(ejects).then(|| ejections(&self.pairs)),
             targets: targets(&self.pairs, self.prepared),
+            omissions: find_omissions(&statistics, selected, self.prepared),
             verdict: if statistics.is_empty() { Verdict::Undecided } else { of_all },
             statistics,
             connections,

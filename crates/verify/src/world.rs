@@ -102,9 +102,7 @@ impl World<'_> {
         let turns = (0..TURNS).map(turn).collect::<Result<Vec<Figures>, Error>>()?;
         let clients = self.clients(options, replication, stop);
         let figures = figures::mean(&turns);
-        // Routers behind others open connections to them as well, and of another proxy nothing is known.
-        let is_plain = self.prepared.inner().is_empty() && self.prepared.against.is_none();
-        let is_known = is_plain && !self.prepared.has_cables_back();
+        let is_known = self.prepared.explain_unknown_openings().is_none();
         let servers = figures.to_servers.filter(|_| is_known);
         let figures = Figures { from_clients: clients.all.map(|n| n as f64), to_servers: servers, ..figures };
         Ok(Prediction { figures, opened: clients.selected })

@@ -265,6 +265,7 @@ fn make_scenario(name: &str, verdict: Verdict) -> ScenarioVerified {
             make_statistic("p99", Unit::Ratio, 9.0, Verdict::Differs),
             make_statistic("success", Unit::Points, 2.5, Verdict::Undecided),
         ],
+        omissions: Vec::new(),
         curve: curve.collect(),
         targets: targets.collect(),
         asked_runs: 5,

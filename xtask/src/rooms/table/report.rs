@@ -51,11 +51,12 @@ pub(super) const REPORT: Layout = Layout {
         room("trace", "the histories of requests", &["entry", "json"]),
         room("saved", "results as they were saved, read back for a comparison", &["json"]),
         room("wrap", "lines of text in a given width", &[]),
-        room("verify", "what a verification found", &["number", "entry", "table", "json", "wrap"]),
+        room("verify_summary", "what a verification comes to, in sentences", &["entry"]),
+        room("verify", "what a verification found", &["number", "table", "json", "wrap", "verify_summary"]),
         room(
             "verify_page",
             "A verification as one self-contained page",
-            &["number", "table", "chart", "page", "verify"],
+            &["number", "table", "chart", "page", "verify", "verify_summary"],
         ),
         room("compare", "two designs side by side", &["number", "entry", "table", "saved", "wrap"]),
         room(
@@ -139,6 +140,7 @@ pub(super) const REPORT: Layout = Layout {
                 "wrap",
                 "verify",
                 "verify_page",
+                "verify_summary",
                 "compare",
                 "compare_page",
                 "load",

@@ -42,6 +42,11 @@ pub(super) const VERIFY: Layout = Layout {
             &["statistics", "tolerances", "compare", "prepare", "figures", "outcome"],
         ),
         room(
+            "omissions",
+            "what of a scenario is not compared, and why",
+            &["statistics", "prepare", "outcome"],
+        ),
+        room(
             "runs",
             "the finished runs of a scenario, and what is reported of them",
             &[
@@ -55,6 +60,7 @@ pub(super) const VERIFY: Layout = Layout {
                 "outcome",
                 "schedule",
                 "pairs",
+                "omissions",
             ],
         ),
         room(

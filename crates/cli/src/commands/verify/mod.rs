@@ -157,7 +157,10 @@ fn verify(
 fn judge(found: &Verification) -> Result<(), Failure> {
     match found.verdict() {
         Verdict::Agrees => Ok(()),
-        Verdict::Differs => Err(Failure::No("simulation and reality differ".to_owned())),
+        Verdict::Differs => {
+            let figures = weir_report::verify_figures(found, Verdict::Differs);
+            Err(Failure::No(format!("simulation and reality differ in {figures}")))
+        }
         Verdict::Undecided if found.scenarios.iter().any(|s| s.runs == 0) => {
             let all_void = "undecided: every run of a scenario is void; stop other work on this machine";
             Err(Failure::No(all_void.to_owned()))
@@ -169,7 +172,11 @@ fn judge(found: &Verification) -> Result<(), Failure> {
                           what makes runs longer";
             Err(Failure::No(unsaid.to_owned()))
         }
-        Verdict::Undecided => Err(Failure::No("undecided; try more runs (--runs)".to_owned())),
+        Verdict::Undecided => {
+            let figures = weir_report::verify_figures(found, Verdict::Undecided);
+            let advice = weir_report::verify_advice(found);
+            Err(Failure::No(format!("undecided in {figures}; {advice}")))
+        }
     }
 }
 
