@@ -261,7 +261,7 @@ impl Shared {
         if thread == Thread::Proxy {
             lp.set_listeners(adopt::listeners(&lp, &self.first));
         }
-        if let Some(graph) = adopt::build(&lp, &self.first, &[]) {
+        if let Some(graph) = adopt::build_first(&lp, &self.first) {
             lp.set_graph(graph);
         }
         Ok(lp)

@@ -8,6 +8,7 @@ use super::updates::latest;
 use super::words::{Line, Log};
 use super::{Changes, FleetSet};
 use crate::metrics::now_unix_ms;
+use crate::threads::background::yield_to_loops;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -95,7 +96,10 @@ pub(crate) fn start(
         failed: Vec::new(),
         end: None,
     };
-    std::thread::Builder::new().name("weir-fleets".to_owned()).spawn(move || keeper.run())?;
+    std::thread::Builder::new().name("weir-fleets".to_owned()).spawn(move || {
+        yield_to_loops();
+        keeper.run();
+    })?;
     Ok(out)
 }
 

@@ -11,9 +11,7 @@ use crate::exchange::NodeId;
 use crate::exchange::abort::AbortFlag;
 use crate::exchange::late::LateFlag;
 use crate::metrics::{Counting, LbCounts, NodeCounts, TargetCounts, TargetHealth};
-use crate::nodes::lb::{
-    self, HealthUpdate, LbState, OwnSubset, Owner, Shape, ShapeChange, Sticky, TargetFlags,
-};
+use crate::nodes::lb::{self, LbState, OwnSubset, Owner, Shape, ShapeChange, Sticky, TargetFlags};
 use crate::nodes::{Id, Node};
 use crate::sync::LocalSemaphore;
 use crate::sync::discards::Discards;
@@ -146,13 +144,24 @@ impl Draft {
         true
     }
 
-    /// Gives balancers the targets of the graph that is adopted now, with their health as far as it is known from another
-    /// thread. Returns removed targets, with the flag that ends their requests.
-    fn adopt(&self, now_ns: u64, seen: &[(Id, Arc<HealthUpdate>)]) -> Vec<(Id, TargetId, AbortFlag)> {
-        let seen: BTreeMap<u32, &Snapshot> = seen.iter().map(|(id, seen)| (id.0, &seen.health)).collect();
+    /// Gives balancers the flags of their targets in the graph that is adopted now.
+    fn give_flags(&self, now_ns: u64) {
+        for adoption in self.adoptions.borrow().iter() {
+            adoption.state.take_flags(now_ns, adoption.flags.clone());
+        }
+    }
+
+    /// Gives balancers the targets of the graph that is adopted now, with the `health` of each. Returns removed targets,
+    /// with the flag that ends their requests.
+    pub fn adopt<'a>(
+        &self,
+        now_ns: u64,
+        health: impl Iterator<Item = (Id, &'a Snapshot)>,
+    ) -> Vec<(Id, TargetId, AbortFlag)> {
+        let seen: BTreeMap<u32, &Snapshot> = health.map(|(id, health)| (id.0, health)).collect();
         let mut all = Vec::new();
         for adoption in self.adoptions.take() {
-            let Adoption { id, state, shape, mut change, flags, draw, semaphore, table, .. } = adoption;
+            let Adoption { id, state, shape, mut change, draw, semaphore, table, .. } = adoption;
             let health = seen.get(&id.0).copied();
             if adoption.gains_first {
                 change.put_gains_first();
@@ -163,7 +172,7 @@ impl Draft {
                 records(change.operation(now_ns, &shape, health));
             }
             state.prefer(now_ns, subset);
-            let gone = state.adopt(now_ns, &shape, change, health, flags, draw);
+            let gone = state.adopt(now_ns, &shape, change, health, draw);
             state.count_with_others(adoption.counts_every_ns, adoption.records.is_some());
             state.limit(now_ns, semaphore.as_ref());
             state.take_table(table.as_ref());
@@ -299,17 +308,16 @@ impl Builder<'_> {
         }
     }
 
-    /// The graph, all nodes of which are built: its balancers have its targets from now on, and it must be adopted.
-    /// `seen`: their health, if another thread keeps it. Returns removed targets as well, with the flag that ends their
-    /// requests.
-    pub fn graph(&self, seen: &[(Id, Arc<HealthUpdate>)]) -> (Graph, Vec<(Id, TargetId, AbortFlag)>) {
+    /// The graph, all nodes of which are built. It must be adopted: its balancers have the flags of its targets from now on,
+    /// and the targets themselves with [`Draft::adopt`].
+    pub fn graph(&self) -> Graph {
         let nodes = self.draft.nodes.take();
         let outer = match self.is_built_in() {
             true => outer(&self.blueprint.point, &self.blueprint.serving, true),
             false => self.blueprint.outer.clone(),
         };
         self.count_alone(&nodes, &outer);
-        let gone = self.draft.adopt(self.core.now(), seen);
+        self.draft.give_flags(self.core.now());
         let ids = self.draft.balancers.take();
         let of = |id: &NodeId| if let Some(Node::Lb(lb)) = nodes.get(*id as usize) { Some(lb) } else { None };
         let balancers = || ids.iter().filter_map(of);
@@ -318,7 +326,7 @@ impl Builder<'_> {
         if self.sharing().is_none_or(|(before, _)| before.lbs.keys().any(|id| !lbs.contains_key(id))) {
             self.state.metrics.doubt_all();
         }
-        let graph = Graph {
+        Graph {
             blueprint: self.blueprint.clone(),
             entries: self
                 .listeners
@@ -334,8 +342,7 @@ impl Builder<'_> {
             healths: self.draft.healths.take().into(),
             newest: self.newest.clone(),
             discards: self.discards.clone(),
-        };
-        (graph, gone)
+        }
     }
 
     /// Where the ways of a balancer's targets end, by index.

@@ -105,7 +105,8 @@ impl Bench {
             draft: &draft,
         };
         while !builder.advance(1) {}
-        let (graph, _) = builder.graph(&[]);
+        let graph = builder.graph();
+        draft.adopt(self.core.now(), std::iter::empty());
         let lb = graph.balancers().next().expect("the balancer").clone();
         (lb, graph)
     }

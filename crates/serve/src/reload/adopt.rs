@@ -8,7 +8,6 @@ use crate::exchange::abort::AbortFlag;
 use crate::graph::Graph;
 use crate::graph::builder::{Builder, Draft};
 use crate::nodes::Id;
-use crate::nodes::lb::HealthUpdate;
 use crate::sync::discards::Slice;
 use crate::sync::slices::{AT_ONCE, Slices};
 use crate::threads::admission::Admission;
@@ -38,18 +37,16 @@ pub(crate) fn prepare(lp: &Rc<Loop>, generation: Arc<Generation>, done: Sender<(
     });
 }
 
-/// A thread's graph of a generation, as far as it is not built already. `seen`: the health of its targets, if another thread
-/// keeps it. Requests at removed targets have their `drain_timeout` to end.
-pub(crate) fn build(
-    lp: &Rc<Loop>,
-    generation: &Generation,
-    seen: &[(Id, Arc<HealthUpdate>)],
-) -> Option<Rc<Graph>> {
-    let draft = lp.take_draft(generation.blueprint.epoch).unwrap_or_default();
-    while !build_some(lp, generation, &draft, usize::MAX)? {}
-    let (graph, gone) = with_builder(lp, generation, &draft, |builder| builder.graph(seen))?;
-    end_later(lp, gone);
-    Some(Rc::new(graph))
+/// A thread's first graph.
+pub(crate) fn build_first(lp: &Rc<Loop>, generation: &Generation) -> Option<Rc<Graph>> {
+    build(lp, generation, &Rc::default())
+}
+
+/// A thread's graph of a generation, as far as it is not in the draft already; the balancers that the thread has get their
+/// targets of it by [`Draft::adopt`].
+fn build(lp: &Rc<Loop>, generation: &Generation, draft: &Draft) -> Option<Rc<Graph>> {
+    while !build_some(lp, generation, draft, usize::MAX)? {}
+    Some(Rc::new(with_builder(lp, generation, draft, |builder| builder.graph())?))
 }
 
 /// Builds about this many nodes more; returns whether all are built. `None`: the thread builds nothing.
@@ -141,21 +138,31 @@ pub(crate) fn listeners(lp: &Loop, generation: &Generation) -> BTreeMap<usize, (
 /// Adopts a generation: on the owner's thread, a loop's, or that of the built-in servers.
 pub(crate) fn adopt(lp: &Rc<Loop>, reload: Reload) {
     let Reload { generation, sockets, own, mut seen, done } = reload;
-    let Some(graph) = build(lp, &generation, &seen) else { return };
+    let draft = lp.take_draft(generation.blueprint.epoch).unwrap_or_default();
+    let Some(graph) = build(lp, &generation, &draft) else { return };
     lp.set_graph(graph.clone());
     if lp.number != lp.process.built_in() {
         let removed = lp.set_listeners(listeners(lp, &generation));
         accept::drain::begin(lp, removed);
     }
-    if let Some(monitor) = lp.monitor() {
-        seen = monitor.adopt(graph.clone());
+    let now_ns = lp.core.now();
+    let gone = if let Some(monitor) = lp.monitor() {
+        // The monitor's view comes first, so that the owner's own balancers go through their targets once.
+        let health = monitor.adopt(graph.clone());
+        let gone = draft.adopt(now_ns, health.iter().map(|(id, health)| (*id, health)));
+        let update = |(id, health)| Some((id, graph.lb(id)?.follow_first(health)));
+        seen = health.into_iter().filter_map(update).collect();
+        gone
     } else {
+        let gone = draft.adopt(now_ns, seen.iter().map(|(id, seen)| (*id, &seen.health)));
         for (id, seen) in &seen {
             if let Some(lb) = graph.lb(*id) {
                 lb.follow(seen);
             }
         }
-    }
+        gone
+    };
+    end_later(lp, gone);
     let reached: Arc<[u32]> = match lp.number == lp.process.built_in() {
         true => graph.reached_inside().into(),
         false => generation.blueprint.reached.clone(),

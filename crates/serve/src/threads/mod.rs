@@ -2,6 +2,7 @@
 //! Types only; the rooms above act on them.
 
 pub(crate) mod admission;
+pub(crate) mod background;
 pub(crate) mod certificates;
 pub(crate) mod clients;
 pub(crate) mod event_loop;

@@ -124,21 +124,20 @@ impl Monitor {
         })
     }
 
-    /// Replaces the graph: remaining targets keep their health. Returns what loops must know of each balancer in it.
-    pub fn adopt(&self, graph: Rc<Graph>) -> Vec<(Id, Arc<HealthUpdate>)> {
+    /// Replaces the graph: remaining targets keep their health. Returns that of each balancer's targets, which is to be
+    /// published with the graph.
+    pub fn adopt(&self, graph: Rc<Graph>) -> Vec<(Id, Snapshot)> {
         let mut before: BTreeMap<Id, Monitored> =
             self.lbs.borrow_mut().drain(..).map(|lb| (lb.id, lb)).collect();
         *self.lbs.borrow_mut() = monitored(&graph, self.token, &mut before, self.core.now());
-        *self.graph.borrow_mut() = graph.clone();
+        *self.graph.borrow_mut() = graph;
         self.heed_overrides();
         // Loops get it with the generation: until then their targets are those of the one before.
         let mut changed: BTreeMap<Id, Snapshot> = self.settle(true, |_, _| {}).into_iter().collect();
         self.notify();
-        let mut seen = |lb: &Monitored| {
-            let health = changed.remove(&lb.id).unwrap_or_else(|| Snapshot::new(&lb.health));
-            Some((lb.id, graph.lb(lb.id)?.follow_first(health)))
-        };
-        self.lbs.borrow().iter().filter_map(&mut seen).collect()
+        let health =
+            |lb: &Monitored| (lb.id, changed.remove(&lb.id).unwrap_or_else(|| Snapshot::new(&lb.health)));
+        self.lbs.borrow().iter().map(health).collect()
     }
 
     /// Sets a target by hand; or revokes that.

@@ -170,15 +170,32 @@ impl LbState {
         compared
     }
 
-    /// Adopts another shape, all of which was compared; targets that stay keep their state. `health`: that of its targets,
-    /// if it is known from another thread. Returns the flags of removed targets, whose requests end later.
+    /// Uses these flags of all loops from now on, those of a graph that is about to be adopted. Loads that they do not share
+    /// with the former ones forget this thread's requests.
+    pub fn take_flags(&self, now_ns: u64, flags: Arc<TargetFlags>) {
+        let before = self.flags.replace(flags.clone());
+        if !flags.has_loads() && !before.has_loads() {
+            return;
+        }
+        for (target, slot) in (0..).map(TargetId).zip(self.slots.borrow().iter()) {
+            if !flags.has_load_of(&before, target) {
+                let told = slot.told.take();
+                slot.told_since_ns.set(now_ns);
+                if let Some(load) = before.load(target) {
+                    load.forget(told);
+                }
+            }
+        }
+    }
+
+    /// Adopts another shape, all of which was compared; targets that stay keep their state. `health`: that of its targets.
+    /// Returns the flags of removed targets, whose requests end later.
     pub fn adopt(
         &self,
         now_ns: u64,
         shape: &Shape,
         change: ShapeChange,
         health: Option<&Snapshot>,
-        flags: Arc<TargetFlags>,
         draw: Key,
     ) -> Vec<(TargetId, AbortFlag)> {
         let (mut upstream, slots) = (self.upstream.borrow_mut(), self.slots.borrow());
@@ -191,17 +208,6 @@ impl LbState {
             shape.balance.clone_into(&mut self.balance.borrow_mut());
         }
         upstream.pass_over_for(shape.pass_over_ns);
-        let before = self.flags.replace(flags.clone());
-        let with_loads = if flags.has_loads() || before.has_loads() { &slots[..] } else { &[] };
-        for (target, slot) in (0..).map(TargetId).zip(with_loads) {
-            if !flags.has_load_of(&before, target) {
-                let told = slot.told.take();
-                slot.told_since_ns.set(now_ns);
-                if let Some(load) = before.load(target) {
-                    load.forget(told);
-                }
-            }
-        }
         // The policy must be given everything again.
         self.due_ns.set(0);
         self.shown.set(true);
