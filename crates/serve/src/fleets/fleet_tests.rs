@@ -10,7 +10,7 @@ fn fleet() -> FleetMembers {
     let source =
         FleetSource { from: SourceKind::File("api.json".to_owned()), shrink: Some(0.5), grace_ns: 100 };
     let (lag, label) = (Dist::Fixed { ns: 0 }, "api".to_owned());
-    let fleet = Fleet { size: 1, first: 0, lag, source: Some(source), life: None, label };
+    let fleet = Fleet { size: 1, first: 0, lag, source: Some(source), life: None, label, span: String::new() };
     FleetMembers::new(0, &fleet).expect("a source")
 }
 
