@@ -141,7 +141,8 @@ impl FleetMembers {
         fleet
     }
 
-    /// Takes the place of another topology's fleet, and its members.
+    /// Takes the place of another topology's fleet, and its members. Lists are compared with these even if another source
+    /// gives them now: an argument of it may be wrong.
     pub fn follow(self, before: &FleetMembers) -> FleetMembers {
         let FleetMembers { number, name, source, doubt, .. } = self;
         let mut own = FleetMembers { number, name, source, doubt, ..before.clone() };
@@ -204,15 +205,10 @@ impl FleetMembers {
         // The source says of these that another is at their address now.
         let gone: Vec<MemberKey> = list.members.iter().flat_map(|member| self.others(member)).collect();
         let entries: Vec<Entry<MemberKey>> = list.members.iter().map(entry).collect();
-        if !self.is_listed() {
-            // What another source listed is no measure of this one.
-            self.members.configure(Doubt { shrink: None, ..self.doubt });
-        }
         let stated =
             list.departures.iter().map(|one| MemberKey { addr: one.addr.clone(), id: one.id.clone() });
         self.members.state_gone(now_ns, &stated.collect::<Vec<_>>(), &mut changes);
         let verdict = self.members.replace(now_ns, &gone, &entries, &mut changes);
-        self.members.configure(self.doubt);
         (self.has_list, self.outage) = (true, None);
         self.listed_by = Some(self.source.clone());
         let result = match ListResult::from(verdict) {

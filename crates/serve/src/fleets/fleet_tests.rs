@@ -10,7 +10,8 @@ fn fleet() -> FleetMembers {
     let source =
         FleetSource { from: SourceKind::File("api.json".to_owned()), shrink: Some(0.5), grace_ns: 100 };
     let (lag, label) = (Dist::Fixed { ns: 0 }, "api".to_owned());
-    let fleet = Fleet { size: 1, first: 0, lag, source: Some(source), life: None, label, span: String::new() };
+    let fleet =
+        Fleet { size: 1, first: 0, lag, source: Some(source), life: None, label, span: String::new() };
     FleetMembers::new(0, &fleet).expect("a source")
 }
 
@@ -56,16 +57,25 @@ fn another_id_at_an_address_is_another_member() {
     assert_eq!(ids, [Some("z".to_owned()), None]);
 }
 
-/// What another source has listed says nothing of the length of this one's lists.
+/// A reload with a wrong argument of the source takes no members away.
 #[test]
-fn the_first_list_of_another_source_is_believed() {
+fn the_first_list_of_another_source_is_doubted_as_any_other() {
     let mut before = fleet();
     before.list(0, &list(&[("a:1", None), ("b:1", None), ("c:1", None)]));
-    let mut after = FleetMembers { source: SourceKind::File("b.json".to_owned()), ..fleet() }.follow(&before);
+    let turned = || FleetMembers { source: SourceKind::File("b.json".to_owned()), ..fleet() }.follow(&before);
+    let mut after = turned();
     assert!(before.is_listed() && !after.is_listed());
-    assert_eq!(after.list(1, &list(&[("d:1", None)])).0, ListResult::Changed);
-    assert_eq!((addresses(&after), after.is_listed()), (vec!["d:1".to_owned()], true));
-    assert_eq!(after.list(2, &list(&[])).0, ListResult::Doubted);
+    assert_eq!(after.list(1, &list(&[("d:1", None)])).0, ListResult::Doubted);
+    assert_eq!(after.counts(), MemberCounts { up: 1, drain: 0, withdrawn: 3 });
+    assert!(after.is_listed());
+    // As many others are believed, and so is what `shrink` allows.
+    let mut after = turned();
+    assert_eq!(after.list(1, &list(&[("d:1", None), ("e:1", None)])).0, ListResult::Changed);
+    assert_eq!(addresses(&after), ["d:1", "e:1"]);
+    let all = FleetMembers { doubt: Doubt { shrink: None, grace_ns: 100 }, ..turned() };
+    let mut after = all.follow(&before);
+    assert_eq!(after.list(1, &list(&[])).0, ListResult::Changed);
+    assert_eq!(members(&after).count(), 0);
 }
 
 /// Ids that have changed do not make a list longer.

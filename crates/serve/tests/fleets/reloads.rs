@@ -52,6 +52,23 @@ fn with_another_source_the_members_stay_until_it_has_spoken() {
     assert!(source.contains("second"), "{source}");
 }
 
+/// As with a wrong argument of it.
+#[test]
+fn a_short_list_of_another_source_withdraws_the_members() {
+    let (a, b) = (Origin::new("a"), Origin::new("b"));
+    let (first, second) = (Members::new("before"), Members::new("after"));
+    first.list(&[&a, &b]);
+    second.write("[]");
+    let x = serve_whole(&api(&first, "lb.round_robin(apps)"), two_loops());
+    x.reload(&api(&second, "lb.round_robin(apps)")).expect("it can be served");
+    until("both are withdrawn", || x.remote().view(false).fleets[0].withdrawn == 2);
+    let bodies = x.bodies(8);
+    assert!(bodies.iter().all(|body| body == "a" || body == "b"), "{bodies:?}");
+    second.list(&[&a, &b]);
+    until("both are listed", || x.remote().view(false).fleets[0].withdrawn == 0);
+    assert_eq!(list::targets(&x).len(), 2);
+}
+
 #[test]
 fn fleets_come_and_go_with_reloads() {
     let (a, b) = (Origin::new("a"), Origin::new("b"));
@@ -80,8 +97,8 @@ fn two(apps: &Members, old: &Members) -> String {
     )
 }
 
-/// The list that another fleet has had already is the first list of this one, and is not compared with what its former
-/// source listed.
+/// The list that another fleet has had already is the first list of this one. It has half of the members of before, which is
+/// believed.
 #[test]
 fn a_fleet_may_turn_to_a_file_that_another_one_follows() {
     let (a, b, c) = (Origin::new("a"), Origin::new("b"), Origin::new("c"));
