@@ -131,7 +131,7 @@ pub struct KubernetesSource {
     /// Which of its ports; `None`: the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<KubernetesPort>,
-    /// The path of a kubeconfig; `None`: weir's pod, else `~/.kube/config`. Not part of the hash.
+    /// The path of a kubeconfig; `None`: weir's pod, else that of KUBECONFIG, else `~/.kube/config`. Not part of the hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubeconfig: Option<String>,
 }
