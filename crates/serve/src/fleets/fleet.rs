@@ -1,6 +1,7 @@
 //! The members of one fleet: what its lists and failures have made of it.
 
 use super::Changes;
+use super::changes::{Act, MemberNames};
 use super::handed::{HandedFleet, HandedMember};
 use super::outage::Outage;
 use super::seats::Seats;
@@ -78,6 +79,8 @@ pub(crate) struct FleetMembers {
     /// Lists by result, and all changes.
     pub lists: [u64; 4],
     pub changes: Changes,
+    /// Those that have changed since that was last asked for.
+    names: MemberNames,
     members: Members<MemberKey>,
     seats: Seats,
 }
@@ -102,6 +105,7 @@ impl FleetMembers {
             last_change_unix_ms: None,
             lists: [0; 4],
             changes: Changes::default(),
+            names: MemberNames::default(),
             members: Members::new(doubt),
             seats: Seats::default(),
         }
@@ -199,6 +203,11 @@ impl FleetMembers {
         records.filter(|(_, one)| one.withdrawn_for_ns.is_some()).map(|(key, _)| key.clone()).collect()
     }
 
+    /// Takes the names of the members that have changed since they were last taken.
+    pub(super) fn take_names(&mut self) -> MemberNames {
+        std::mem::take(&mut self.names)
+    }
+
     /// Takes a list.
     pub fn list(&mut self, now_ns: u64, list: &Snapshot) -> (ListResult, Changes) {
         let mut changes = Vec::new();
@@ -257,15 +266,18 @@ impl FleetMembers {
             match change {
                 MemberChange::Add { key, weight, drain } => {
                     counted.added += 1;
+                    self.names.note(Act::Add, &key);
                     let (addr, id) = (key.addr.clone(), key.id.clone());
                     self.seats.add(key, ListedMember { addr, id, weight, drain });
                 }
                 MemberChange::Remove { key } => {
                     counted.removed += 1;
+                    self.names.note(Act::Remove, &key);
                     self.seats.remove(&key);
                 }
                 MemberChange::Set { key, weight, drain } => {
                     counted.changed += 1;
+                    self.names.note(Act::Change, &key);
                     if let Some(member) = self.seats.get_mut(&key) {
                         (member.weight, member.drain) = (weight, drain);
                     }

@@ -292,7 +292,8 @@ impl<A: Applies> Keeper<A> {
                 *changes += fleet.tick(now_ns);
                 if !changes.is_empty() {
                     fleet.last_change_unix_ms = Some(now_unix_ms());
-                    log.note(&fleet.name, &fleet.source, *changes);
+                    let names = fleet.take_names();
+                    log.note(&fleet.name, &fleet.source, *changes, names);
                 }
             }
             differs || all.iter().any(|changes| !changes.is_empty())

@@ -39,6 +39,8 @@ impl FleetSet {
             if let Some(other) = self.fleets.iter().find(|fleet| is_new && fleet.source == own.source) {
                 own.share_outage(other);
             }
+            // What a reload changes has a line of its own.
+            drop(own.take_names());
             set.fleets.push(own);
         }
         let sources = set.sources();

@@ -2,6 +2,7 @@
 //! together; faults at once.
 
 use super::Changes;
+use super::changes::MemberNames;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,7 +32,7 @@ pub(super) enum Line {
 #[derive(Debug, Default)]
 pub(super) struct Log {
     faults: Vec<String>,
-    changes: BTreeMap<(Arc<str>, SourceKind), Changes>,
+    changes: BTreeMap<(Arc<str>, SourceKind), (Changes, MemberNames)>,
     said: Option<Instant>,
     /// When a list was last said to be doubted, by fleet.
     doubted: BTreeMap<Arc<str>, Instant>,
@@ -71,9 +72,11 @@ impl GapNote {
 }
 
 impl Log {
-    /// Notes changes of a fleet.
-    pub fn note(&mut self, fleet: &Arc<str>, source: &SourceKind, changes: Changes) {
-        *self.changes.entry((fleet.clone(), source.clone())).or_default() += changes;
+    /// Notes changes of a fleet, and of which members.
+    pub fn note(&mut self, fleet: &Arc<str>, source: &SourceKind, changes: Changes, names: MemberNames) {
+        let known = self.changes.entry((fleet.clone(), source.clone())).or_default();
+        known.0 += changes;
+        known.1 += names;
     }
 
     /// Notes a fault.
@@ -208,10 +211,14 @@ impl Log {
         }
         self.said = Some(now);
         let mut changes = std::mem::take(&mut self.changes).into_iter();
-        let Some(((fleet, source), first)) = changes.next() else { return };
+        let Some(((fleet, source), (first, names))) = changes.next() else { return };
         let mut line = format!("fleet {fleet}: {} ({source})", first.words());
+        let names = names.words();
+        if !names.is_empty() {
+            line.push_str(&format!(": {names}"));
+        }
         let (mut others, mut of_others) = (0, Changes::default());
-        for (_, changes) in changes {
+        for (_, (changes, _)) in changes {
             others += 1;
             of_others += changes;
         }
@@ -229,6 +236,8 @@ impl Log {
 
 #[cfg(test)]
 mod tests {
+    use super::super::changes::Act;
+    use super::super::fleet::MemberKey;
     use super::*;
     use weir_plan::{ConsulSource, DnsRecords, DnsSource};
 
@@ -242,6 +251,7 @@ mod tests {
                     &"api".into(),
                     &SourceKind::File("api.json".to_owned()),
                     Changes { added, ..Changes::default() },
+                    MemberNames::default(),
                 );
             }
             let mut lines = Vec::new();
@@ -372,7 +382,9 @@ mod tests {
         let (mut log, now) = (Log::default(), Instant::now());
         for n in 0..25 {
             let changes = Changes { added: 1, ..Changes::default() };
-            log.note(&format!("f{n:02}").into(), &SourceKind::File("a.json".to_owned()), changes);
+            let mut names = MemberNames::default();
+            names.note(Act::Add, &MemberKey { addr: format!("h{n}:1"), id: None });
+            log.note(&format!("f{n:02}").into(), &SourceKind::File("a.json".to_owned()), changes, names);
             log.doubted(
                 &"api".into(),
                 &SourceKind::File("b.json".to_owned()),
@@ -386,7 +398,7 @@ mod tests {
         assert!(
             matches!(&lines[0], Line::Fault(line) if line.starts_with("fleet api: the list has 0 members"))
         );
-        let change = "fleet f00: +1 -0 member (file a.json); 24 other fleets: +24 -0 members";
+        let change = "fleet f00: +1 -0 member (file a.json): + h0:1; 24 other fleets: +24 -0 members";
         assert_eq!(lines[1..], [Line::Change(change.to_owned())]);
     }
 }
