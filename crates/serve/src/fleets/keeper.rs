@@ -79,22 +79,8 @@ pub(crate) fn start(
     readers: Readers,
     draw: Key,
 ) -> io::Result<Sender<Message>> {
-    let (out, inbox) = channel();
-    let keeper = Keeper {
-        door,
-        inbox,
-        out: out.clone(),
-        sources: Sources::new(readers, draw),
-        retry: None,
-        failed_questions: BTreeMap::new(),
-        failures: Failures::default(),
-        log: Log::default(),
-        unwatched: Vec::new(),
-        unserved: None,
-        waiting: None,
-        failed: Vec::new(),
-        end: None,
-    };
+    let keeper = Keeper::new(door, Sources::new(readers, draw));
+    let out = keeper.out.clone();
     std::thread::Builder::new().name("weir-fleets".to_owned()).spawn(move || keeper.run())?;
     Ok(out)
 }
@@ -123,6 +109,25 @@ struct Keeper<A> {
 }
 
 impl<A: Applies> Keeper<A> {
+    fn new(door: Arc<A>, sources: Sources) -> Keeper<A> {
+        let (out, inbox) = channel();
+        Keeper {
+            door,
+            inbox,
+            out,
+            sources,
+            retry: None,
+            failed_questions: BTreeMap::new(),
+            failures: Failures::default(),
+            log: Log::default(),
+            unwatched: Vec::new(),
+            unserved: None,
+            waiting: None,
+            failed: Vec::new(),
+            end: None,
+        }
+    }
+
     fn run(mut self) {
         self.follow_again();
         while let Some(updates) = self.wait() {
@@ -373,3 +378,7 @@ fn take(
 fn is_known(before: Option<&Arc<Snapshot>>, list: &Arc<Snapshot>) -> bool {
     before.is_some_and(|before| before == list)
 }
+
+#[cfg(test)]
+#[path = "keeper_tests.rs"]
+mod tests;
