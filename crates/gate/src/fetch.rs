@@ -139,7 +139,7 @@ fn not_shaken(e: &io::Error) -> NoReply {
         ConnectionReset | UnexpectedEof | BrokenPipe => {
             NoReply::Gone("ended the connection in the handshake".to_owned())
         }
-        _ => NoReply::Other(format!("no TLS: {}", words(e))),
+        _ => NoReply::Other(format!("no TLS: {}", tls::tls_problem(e).unwrap_or_else(|| words(e)))),
     }
 }
 

@@ -66,13 +66,14 @@ fn bare_traffic(traffic: &Traffic) -> Traffic {
     }
 }
 
-/// A fleet without its name in words and the paths of its source.
+/// A fleet without its name in words, its location and the paths of its source.
 fn bare_fleet(fleet: &Fleet) -> Fleet {
     let bare_source =
         |source: &FleetSource| FleetSource { from: source.from.without_paths(), ..source.clone() };
     let source = fleet.source.as_ref().map(bare_source);
     let life = fleet.life.as_ref().map(|life| Life { boot: bare(&life.boot), ..life.clone() });
-    Fleet { label: String::new(), lag: bare(&fleet.lag), source, life, ..fleet.clone() }
+    let (label, span) = (String::new(), String::new());
+    Fleet { label, span, lag: bare(&fleet.lag), source, life, ..fleet.clone() }
 }
 
 /// A server that shares its cores, without the name of a file of its work.

@@ -20,6 +20,30 @@ pub enum SourceKind {
     Kubernetes(KubernetesSource),
 }
 
+impl SourceKind {
+    /// Whether both ask for the same service, be it in another way or at another place: then the lists of one are a measure of
+    /// those of the other.
+    pub fn is_same_service(&self, other: &SourceKind) -> bool {
+        match (self, other) {
+            (SourceKind::File(own), SourceKind::File(other)) => own == other,
+            (SourceKind::Dns(own), SourceKind::Dns(other)) => {
+                (&own.name, own.records) == (&other.name, other.records)
+            }
+            (SourceKind::Eureka(own), SourceKind::Eureka(other)) => own.app.eq_ignore_ascii_case(&other.app),
+            (SourceKind::Consul(own), SourceKind::Consul(other)) => {
+                let of = |source: &ConsulSource| {
+                    (source.service.clone(), source.tag.clone(), source.datacenter.clone())
+                };
+                of(own) == of(other)
+            }
+            (SourceKind::Kubernetes(own), SourceKind::Kubernetes(other)) => {
+                (&own.service, &own.namespace) == (&other.service, &other.namespace)
+            }
+            _ => false,
+        }
+    }
+}
+
 /// `find.dns(...)`: the members are the answers to a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct DnsSource {
@@ -131,7 +155,7 @@ pub struct KubernetesSource {
     /// Which of its ports; `None`: the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<KubernetesPort>,
-    /// The path of a kubeconfig; `None`: weir's pod, else `~/.kube/config`. Not part of the hash.
+    /// The path of a kubeconfig; `None`: weir's pod, else that of KUBECONFIG, else `~/.kube/config`. Not part of the hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubeconfig: Option<String>,
 }

@@ -14,7 +14,7 @@ use weir_plan::fleets::{self, check};
 use weir_plan::hash;
 use weir_plan::ranges::MOST_POINTS;
 use weir_plan::warn;
-use weir_plan::{DataFile, NodeId, Plan, Point};
+use weir_plan::{DataFile, NodeId, Plan, Point, Spec};
 
 /// The stack size of an evaluation: the parser and the interpreter are recursive.
 const STACK_BYTES: usize = 64 << 20;
@@ -110,10 +110,10 @@ fn evaluate_here(request: &Request, own_time: &Arc<OwnTime>) -> Result<Evaluated
             ]);
         }
         let standing = state.graph.standing();
-        let changes = std::mem::take(&mut state.changes);
+        let located = std::mem::take(&mut state.located);
         let mut compact = finish(&mut state, &mut params, &mut data_files);
         let findings = std::mem::take(&mut state.findings);
-        let found = look(&compact, &standing, &changes, findings)?;
+        let found = look(&compact, &standing, &located, findings)?;
         compact.warnings =
             found.iter().filter(|f| f.severity == Severity::Warning).map(in_one_line).collect();
         for finding in found {
@@ -155,10 +155,10 @@ fn plan_of(request: &Request, data_files: Vec<DataFile>, points: Vec<Point>) -> 
 fn look(
     compact: &Point,
     standing: &[Option<Location>],
-    changes: &HashMap<String, Location>,
+    located: &HashMap<String, Location>,
     mut findings: Findings,
 ) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
-    let wrong = wrong_fleets(compact, standing, changes);
+    let wrong = wrong_fleets(compact, standing, located);
     if !wrong.is_empty() {
         return Err(wrong);
     }
@@ -176,7 +176,7 @@ fn look(
     found.extend(warn::instant_loops(point));
     found.extend(warn::asked(point, standing));
     found.extend(warn::certificates(point, standing));
-    found.extend(warn::changes(compact, changes));
+    found.extend(warn::changes(compact, located));
     Ok(found)
 }
 
@@ -184,13 +184,18 @@ fn look(
 fn wrong_fleets(
     point: &Point,
     standing: &[Option<Location>],
-    changes: &HashMap<String, Location>,
+    located: &HashMap<String, Location>,
 ) -> Vec<Diagnostic> {
     let at = |finding: Diagnostic, at: Option<&Location>| match at {
         Some(at) => finding.with_location(at),
         None => finding,
     };
     let place = |id: NodeId| {
+        if let Some(Spec::Fleet(fleet)) = point.spec(id)
+            && let Some(at) = located.get(&fleet.span)
+        {
+            return Some(at);
+        }
         let site = point.nodes.get(id as usize).and_then(|node| standing.get(node.site as usize));
         site.and_then(Option::as_ref)
     };
@@ -209,7 +214,7 @@ fn wrong_fleets(
     }
     for scenario in point.scenarios.iter().filter(|s| !s.events.is_empty()) {
         for (change, why) in check::changes(point, scenario).err().into_iter().flatten() {
-            let place = scenario.events.get(change).and_then(|change| changes.get(&change.span));
+            let place = scenario.events.get(change).and_then(|change| located.get(&change.span));
             let message = format!("in scenario \"{}\": {why}", scenario.name);
             let help = "look at the changes before it: each counts from the start of the run";
             wrong.push(at(Diagnostic::error(message).help(help), place));

@@ -147,6 +147,27 @@ fn doubt_and_size_are_those_of_every_source() {
     }
 }
 
+/// Not that of what its function makes, where the node of a fleet is.
+#[test]
+fn a_fleet_has_the_location_of_its_call_which_is_not_hashed() {
+    let source = |before: &str| {
+        format!(
+            "{before}def app():\n    return server(\"app\")\n\n\
+             apps = find.dns(\"app.internal\", app, port = 8080)\n\
+             scenario(\"s\", lb.random(apps), traffic.constant(rate = 10), requests = 9)\n"
+        )
+    };
+    let span_of = |plan: &Plan| {
+        let specs = &plan.points[0].written().specs;
+        let span = |spec: &Spec| if let Spec::Fleet(fleet) = spec { Some(fleet.span.clone()) } else { None };
+        specs.iter().find_map(span).expect("a fleet")
+    };
+    let (plain, moved) = (plan(&source("")), plan(&source("# a comment\n")));
+    assert!(span_of(&plain).ends_with(":4:8"), "{}", span_of(&plain));
+    assert!(span_of(&moved).ends_with(":5:8"), "{}", span_of(&moved));
+    assert_eq!(plain.hash, moved.hash);
+}
+
 #[test]
 fn paths_begin_at_the_file_and_are_not_hashed() {
     let call = "find.eureka(\"http://a\", \"a\", APP, auth = \"NAME.auth\")";

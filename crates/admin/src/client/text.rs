@@ -146,6 +146,12 @@ fn by_hand(target: &Value) -> String {
     if all.is_empty() { "-".to_owned() } else { all.join(", ") }
 }
 
+/// Its state, and whether the last list of its fleet lacks it: `up, withdrawn`.
+fn state(target: &Value) -> String {
+    let state = word(&target["state"]).replace('_', " ");
+    if target["withdrawn"] == true { state + ", withdrawn" } else { state }
+}
+
 fn rows(topology: &Value, which: impl Fn(&Value) -> bool) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for pool in each(topology, "pools") {
@@ -155,7 +161,7 @@ fn rows(topology: &Value, which: impl Fn(&Value) -> bool) -> Vec<Vec<String>> {
                 word(&pool["name"]),
                 word(&target["name"]),
                 word(&target["addr"]),
-                word(&target["state"]).replace('_', " "),
+                state(target),
                 word(&target["in_flight"]),
                 word(&target["estimate_ms"]),
                 word(&target["weight"]),
@@ -182,6 +188,19 @@ mod tests {
             json!({"admin": "file", "admin_left_s": null, "weight_by_hand": true, "weight_left_s": 3.0});
         assert_eq!(by_hand(&target), "weight 3 s");
         assert_eq!(by_hand(&json!({"admin": "file", "weight_by_hand": false})), "-");
+    }
+
+    #[test]
+    fn a_target_that_a_doubted_list_lacks_is_not_simply_up() {
+        let target = |more: Value| {
+            let mut target = json!({"name": "a", "state": "up", "why": []});
+            target["withdrawn"] = more;
+            target
+        };
+        let all = [target(json!(true)), target(json!(false)), target(Value::Null)];
+        let text = targets(&json!({"pools": [{"name": "apps", "targets": all}]}));
+        assert_eq!(text.matches("up, withdrawn").count(), 1, "{text}");
+        assert_eq!(text.matches(" up ").count(), 2, "{text}");
     }
 
     #[test]

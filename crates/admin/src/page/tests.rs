@@ -31,6 +31,7 @@ fn target(index: u32, state: State) -> TargetView {
             words: "connect <refused>".to_owned(),
         }),
         state,
+        is_withdrawn: false,
         picked: state == State::Up,
         why: if state == State::Up { Vec::new() } else { vec!["its <checks> fail".to_owned()] },
         admin: "file",

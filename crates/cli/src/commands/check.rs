@@ -96,7 +96,7 @@ fn find_unusable(plan: &Plan, severity: Severity) -> Vec<Diagnostic> {
 
 /// What lists the members of a fleet.
 struct NamedSource<'a> {
-    /// The location of what the fleet's function makes, which is the place of a fleet.
+    /// The location of the call.
     span: &'a str,
     fleet: &'a str,
     kind: &'a SourceKind,
@@ -107,8 +107,7 @@ fn sources(point: &Point) -> Vec<NamedSource<'_>> {
     let written = point.written();
     let named = |node: &'_ Node| {
         let Some(Spec::Fleet(fleet)) = written.specs.get(node.spec as usize) else { return None };
-        let span = written.sites.get(node.site as usize).map_or("", |site| site.span.as_str());
-        Some(NamedSource { span, fleet: &fleet.label, kind: &fleet.source.as_ref()?.from })
+        Some(NamedSource { span: &fleet.span, fleet: &fleet.label, kind: &fleet.source.as_ref()?.from })
     };
     written.nodes.iter().filter_map(named).collect()
 }

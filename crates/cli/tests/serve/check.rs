@@ -200,6 +200,25 @@ fn a_file_of_a_source_that_cannot_be_used_is_said_at_the_call_that_names_it() {
     }
 }
 
+/// What a fleet's function makes may be far from the call, and several fleets may share it.
+#[test]
+fn a_file_of_a_source_is_said_at_the_call_whichever_line_its_function_is_in() {
+    let scratch = Scratch::new("source-places");
+    let file = "def app():\n    return server(\"app\")\n\n\
+        a = find.consul(\"http://127.0.0.1:1\", \"a\", app, token = \"gone\")\n\
+        b = find.consul(\"http://127.0.0.1:1\", \"b\", app, token = \"gone\")\n\
+        listen(\"127.0.0.1:1\", lb.random([a, b]), name = \"web\")\n";
+    let path = scratch.file("edge.star", file);
+    let warned = run(&["check", &path]);
+    warned.succeeds();
+    for (fleet, line) in [("a", 4), ("b", 5)] {
+        let said = warned.err.split("warning: ").find(|said| said.starts_with(&format!("fleet {fleet}: ")));
+        let said = said.unwrap_or_else(|| panic!("nothing of {fleet}: {}", warned.err));
+        assert!(said.contains(&format!("edge.star:{line}:5")), "{said}");
+    }
+    assert!(!warned.err.contains("edge.star:2:"), "{}", warned.err);
+}
+
 #[test]
 fn each_file_of_a_source_is_looked_at_and_none_that_the_topology_does_not_name() {
     let scratch = Scratch::new("source-files-all");

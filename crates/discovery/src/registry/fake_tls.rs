@@ -16,18 +16,25 @@ pub(crate) struct Authority {
     /// Its own certificate as PEM.
     pub(crate) pem: String,
     der: CertificateDer<'static>,
+    key: Vec<u8>,
     issuer: Issuer<'static, KeyPair>,
 }
 
 impl Authority {
     pub(crate) fn new(name: &str) -> Authority {
+        Authority::with_names(name, Vec::new())
+    }
+
+    /// One whose own certificate is for these names or addresses, too.
+    pub(crate) fn with_names(name: &str, names: Vec<String>) -> Authority {
         let key = KeyPair::generate().expect("a key");
-        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        let mut params = CertificateParams::new(names).expect("names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.distinguished_name = DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, name);
         let certificate = params.self_signed(&key).expect("a certificate");
-        Authority { pem: certificate.pem(), der: certificate.der().clone(), issuer: Issuer::new(params, key) }
+        let (pem, der) = (certificate.pem(), certificate.der().clone());
+        Authority { pem, der, key: key.serialize_der(), issuer: Issuer::new(params, key) }
     }
 
     /// A certificate for this name or address, and its key, as PEM.
@@ -54,6 +61,14 @@ impl Authority {
         let (certificate, key) = self.sign(name);
         let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
         Arc::new(builder.with_single_cert(vec![certificate.der().clone()], key).expect("a pair"))
+    }
+
+    /// A server with the authority's own certificate.
+    pub(crate) fn own_server(&self) -> Arc<ServerConfig> {
+        let builder = ServerConfig::builder_with_provider(Arc::new(default_provider()));
+        let builder = builder.with_safe_default_protocol_versions().expect("versions").with_no_client_auth();
+        let key = PrivateKeyDer::try_from(self.key.clone()).expect("a key");
+        Arc::new(builder.with_single_cert(vec![self.der.clone()], key).expect("a pair"))
     }
 
     fn sign(&self, name: &str) -> (Certificate, KeyPair) {

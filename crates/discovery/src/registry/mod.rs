@@ -18,7 +18,7 @@ mod post;
 mod small_file;
 
 #[cfg(test)]
-mod fake;
+pub(crate) mod fake;
 #[cfg(test)]
 mod fake_tls;
 #[cfg(test)]
@@ -69,6 +69,14 @@ impl Registries {
     pub(crate) fn forget(&self, number: usize) {
         // A thread that has ended asks none.
         let _ = self.changes.send(Change::Forget(number));
+    }
+}
+
+#[cfg(test)]
+impl Registries {
+    /// Those of a thread that has ended, as by a panic.
+    pub(crate) fn ended() -> Registries {
+        Registries { changes: unbounded_channel().0 }
     }
 }
 

@@ -177,9 +177,11 @@ impl Discovery {
 mod tests {
     use super::*;
     use crate::file::{Job, LookResult};
+    use crate::registry::fake::{Fake, Reply};
     use std::path::Path;
     use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
     use std::time::Duration;
+    use weir_plan::ConsulSource;
 
     /// What is waited for comes long before.
     const BOUND: Duration = Duration::from_secs(30);
@@ -224,6 +226,28 @@ mod tests {
         let e = discovery.read(source, look).expect_err("no thread");
         assert_eq!(e.to_string(), "the thread that follows sources has ended");
         assert!(discovery.has_ended());
+    }
+
+    /// All sources go to another one then, which asks this registry again.
+    #[test]
+    fn no_registry_is_asked_by_a_thread_that_has_ended() {
+        let fake = Fake::start(|_| Reply::Close);
+        let consul = || FollowedSource::from(SourceKind::Consul(ConsulSource::new(fake.url.as_str(), "web")));
+        let (out, updates) = channel();
+        let mut discovery = start(out.clone());
+        discovery.registries = Some(Registries::ended());
+        discovery.asked.insert(7);
+        assert!(!discovery.has_ended());
+        let e = discovery.follow(consul()).expect_err("no thread");
+        assert_eq!(e.to_string(), "the thread that asks registries has ended");
+        assert!(discovery.has_ended() && discovery.asked.is_empty());
+        // None of them is there any more.
+        discovery.forget(7);
+        drop(discovery);
+        let mut other = start(out);
+        assert_eq!(other.follow(consul()).expect("a thread"), 0);
+        let update = updates.recv_timeout(BOUND).expect("an update");
+        assert_eq!((update.source, update.result.is_err()), (0, true));
     }
 
     #[test]

@@ -24,6 +24,10 @@ pub struct Fleet {
     pub life: Option<Life>,
     /// Its name in words: `name=`, or the variable that it is bound to; not part of the hash.
     pub label: String,
+    /// The location of the call that makes it, `file:line:column`, which is not that of its node: members have the places
+    /// of a pool's. Not part of the hash; empty in plans of before it was kept.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub span: String,
 }
 
 /// What lists the members of a fleet (`find.*`).

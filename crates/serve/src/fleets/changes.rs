@@ -1,6 +1,12 @@
-//! How many members a change adds, removes and sets, in numbers and in words.
+//! How many members a change adds, removes and sets, and which, in numbers and in words.
 
+use super::fleet::MemberKey;
 use std::ops::AddAssign;
+use weir_discovery::printable;
+use weir_plan::http::short;
+
+/// The most members of one kind of change that are named; the others are counted.
+const MOST_NAMES: usize = 5;
 
 /// Numbers of members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +44,83 @@ impl AddAssign for Changes {
     }
 }
 
+/// What happens to a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Act {
+    Add,
+    Remove,
+    Change,
+}
+
+/// The members that changes concern, by name: the first of each kind, the others counted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct MemberNames {
+    added: NameList,
+    removed: NameList,
+    changed: NameList,
+}
+
+/// Some names, and the number of others.
+#[derive(Clone, Debug, Default)]
+struct NameList {
+    names: Vec<String>,
+    more: u64,
+}
+
+impl MemberNames {
+    /// Notes what happens to a member.
+    pub fn note(&mut self, act: Act, member: &MemberKey) {
+        let list = match act {
+            Act::Add => &mut self.added,
+            Act::Remove => &mut self.removed,
+            Act::Change => &mut self.changed,
+        };
+        list.add(|| member.words());
+    }
+
+    /// In words, as `weir find --watch` has them: `+ 10.0.0.3:80  - 10.0.0.1:80 and 2 more`.
+    pub fn words(&self) -> String {
+        let kinds = [("+", &self.added), ("-", &self.removed), ("~", &self.changed)];
+        let some = kinds.iter().filter(|(_, list)| !list.names.is_empty());
+        let words = some.map(|(sign, list)| {
+            let names = list.names.join(", ");
+            if list.more > 0 {
+                format!("{sign} {names} and {} more", list.more)
+            } else {
+                format!("{sign} {names}")
+            }
+        });
+        words.collect::<Vec<_>>().join("  ")
+    }
+}
+
+impl AddAssign for MemberNames {
+    fn add_assign(&mut self, others: MemberNames) {
+        let MemberNames { added, removed, changed } = others;
+        for (list, others) in
+            [(&mut self.added, added), (&mut self.removed, removed), (&mut self.changed, changed)]
+        {
+            others.names.into_iter().for_each(|name| list.add(|| name));
+            list.more += others.more;
+        }
+    }
+}
+
+impl NameList {
+    /// Adds a name, which is made if it is one of the first.
+    fn add(&mut self, name: impl FnOnce() -> String) {
+        if self.names.len() < MOST_NAMES { self.names.push(name()) } else { self.more += 1 }
+    }
+}
+
+impl MemberKey {
+    /// Its address, and its id where it has one, as a log has them.
+    fn words(&self) -> String {
+        let id = self.id.as_ref().map(|id| format!(" ({})", short(id))).unwrap_or_default();
+        printable(&format!("{}{id}", short(&self.addr)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,5 +131,23 @@ mod tests {
         assert_eq!(words(2, 1, 0), "+2 -1 members");
         assert_eq!(words(1, 0, 3), "+1 -0 member, 3 changed");
         assert_eq!((words(0, 0, 1), words(0, 0, 2)), ("1 member changed".into(), "2 members changed".into()));
+    }
+
+    #[test]
+    fn members_are_named_and_many_are_counted() {
+        let key =
+            |addr: &str, id: Option<&str>| MemberKey { addr: addr.to_owned(), id: id.map(str::to_owned) };
+        let mut names = MemberNames::default();
+        assert_eq!(names.words(), "");
+        names.note(Act::Remove, &key("10.0.0.1:80", Some("i-1\u{1b}")));
+        names.note(Act::Add, &key("10.0.0.3:80", None));
+        assert_eq!(names.words(), "+ 10.0.0.3:80  - 10.0.0.1:80 (i-1\u{fffd})");
+        let mut others = MemberNames::default();
+        (0..17).for_each(|n| others.note(Act::Change, &key(&format!("h{n}:1"), None)));
+        others.note(Act::Add, &key("10.0.0.4:80", None));
+        names += others;
+        let changed = "~ h0:1, h1:1, h2:1, h3:1, h4:1 and 12 more";
+        let want = format!("+ 10.0.0.3:80, 10.0.0.4:80  - 10.0.0.1:80 (i-1\u{fffd})  {changed}");
+        assert_eq!(names.words(), want);
     }
 }

@@ -1,6 +1,7 @@
 //! The members of one fleet: what its lists and failures have made of it.
 
 use super::Changes;
+use super::changes::{Act, MemberNames};
 use super::handed::{HandedFleet, HandedMember};
 use super::outage::Outage;
 use super::seats::Seats;
@@ -78,6 +79,8 @@ pub(crate) struct FleetMembers {
     /// Lists by result, and all changes.
     pub lists: [u64; 4],
     pub changes: Changes,
+    /// Those that have changed since that was last asked for.
+    names: MemberNames,
     members: Members<MemberKey>,
     seats: Seats,
 }
@@ -102,6 +105,7 @@ impl FleetMembers {
             last_change_unix_ms: None,
             lists: [0; 4],
             changes: Changes::default(),
+            names: MemberNames::default(),
             members: Members::new(doubt),
             seats: Seats::default(),
         }
@@ -198,14 +202,19 @@ impl FleetMembers {
         records.filter(|(_, one)| one.withdrawn_for_ns.is_some()).map(|(key, _)| key.clone()).collect()
     }
 
+    /// Takes the names of the members that have changed since they were last taken.
+    pub(super) fn take_names(&mut self) -> MemberNames {
+        std::mem::take(&mut self.names)
+    }
+
     /// Takes a list.
     pub fn list(&mut self, now_ns: u64, list: &Snapshot) -> (ListResult, Changes) {
         let mut changes = Vec::new();
         // The source says of these that another is at their address now.
         let gone: Vec<MemberKey> = list.members.iter().flat_map(|member| self.others(member)).collect();
         let entries: Vec<Entry<MemberKey>> = list.members.iter().map(entry).collect();
-        if !self.is_listed() {
-            // What another source listed is no measure of this one.
+        if self.listed_by.as_ref().is_some_and(|by| !by.is_same_service(&self.source)) {
+            // The members of another service are no measure of this one, and requests are not for them.
             self.members.configure(Doubt { shrink: None, ..self.doubt });
         }
         let stated =
@@ -261,15 +270,18 @@ impl FleetMembers {
             match change {
                 MemberChange::Add { key, weight, drain } => {
                     counted.added += 1;
+                    self.names.note(Act::Add, &key);
                     let (addr, id) = (key.addr.clone(), key.id.clone());
                     self.seats.add(key, ListedMember { addr, id, weight, drain });
                 }
                 MemberChange::Remove { key } => {
                     counted.removed += 1;
+                    self.names.note(Act::Remove, &key);
                     self.seats.remove(&key);
                 }
                 MemberChange::Set { key, weight, drain } => {
                     counted.changed += 1;
+                    self.names.note(Act::Change, &key);
                     if let Some(member) = self.seats.get_mut(&key) {
                         (member.weight, member.drain) = (weight, drain);
                     }

@@ -4,13 +4,14 @@ use super::*;
 use std::time::Duration;
 use weir_discovery::{Defect, Departure, FaultKind};
 use weir_model::Dist;
-use weir_plan::FleetSource;
+use weir_plan::{ConsulSource, FleetSource};
 
 fn fleet() -> FleetMembers {
     let source =
         FleetSource { from: SourceKind::File("api.json".to_owned()), shrink: Some(0.5), grace_ns: 100 };
     let (lag, label) = (Dist::Fixed { ns: 0 }, "api".to_owned());
-    let fleet = Fleet { size: 1, first: 0, lag, source: Some(source), life: None, label };
+    let fleet =
+        Fleet { size: 1, first: 0, lag, source: Some(source), life: None, label, span: String::new() };
     FleetMembers::new(0, &fleet).expect("a source")
 }
 
@@ -56,9 +57,9 @@ fn another_id_at_an_address_is_another_member() {
     assert_eq!(ids, [Some("z".to_owned()), None]);
 }
 
-/// What another source has listed says nothing of the length of this one's lists.
+/// What another file has listed says nothing of the length of this one's lists.
 #[test]
-fn the_first_list_of_another_source_is_believed() {
+fn the_first_list_of_another_service_is_believed() {
     let mut before = fleet();
     before.list(0, &list(&[("a:1", None), ("b:1", None), ("c:1", None)]));
     let mut after = FleetMembers { source: SourceKind::File("b.json".to_owned()), ..fleet() }.follow(&before);
@@ -66,6 +67,30 @@ fn the_first_list_of_another_source_is_believed() {
     assert_eq!(after.list(1, &list(&[("d:1", None)])).0, ListResult::Changed);
     assert_eq!((addresses(&after), after.is_listed()), (vec!["d:1".to_owned()], true));
     assert_eq!(after.list(2, &list(&[])).0, ListResult::Doubted);
+}
+
+/// A reload that asks another agent for the same service takes no members away.
+#[test]
+fn the_first_list_by_other_arguments_is_doubted_as_any_other() {
+    let at = |url: &str, service: &str| FleetMembers {
+        source: SourceKind::Consul(ConsulSource::new(url, service)),
+        ..fleet()
+    };
+    let mut before = at("http://a:8500", "api");
+    before.list(0, &list(&[("a:1", None), ("b:1", None), ("c:1", None)]));
+    let turned = || at("http://b:8500", "api").follow(&before);
+    let mut after = turned();
+    assert!(!after.is_listed());
+    assert_eq!(after.list(1, &list(&[("d:1", None)])).0, ListResult::Doubted);
+    assert_eq!(after.counts(), MemberCounts { up: 1, drain: 0, withdrawn: 3 });
+    assert!(after.is_listed());
+    // What `shrink` allows is believed.
+    let mut after = turned();
+    assert_eq!(after.list(1, &list(&[("d:1", None), ("e:1", None)])).0, ListResult::Changed);
+    assert_eq!(addresses(&after), ["d:1", "e:1"]);
+    let mut after = at("http://b:8500", "web").follow(&before);
+    assert_eq!(after.list(1, &list(&[])).0, ListResult::Changed);
+    assert_eq!(members(&after).count(), 0);
 }
 
 /// Ids that have changed do not make a list longer.

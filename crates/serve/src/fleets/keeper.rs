@@ -80,22 +80,8 @@ pub(crate) fn start(
     readers: Readers,
     draw: Key,
 ) -> io::Result<Sender<Message>> {
-    let (out, inbox) = channel();
-    let keeper = Keeper {
-        door,
-        inbox,
-        out: out.clone(),
-        sources: Sources::new(readers, draw),
-        retry: None,
-        failed_questions: BTreeMap::new(),
-        failures: Failures::default(),
-        log: Log::default(),
-        unwatched: Vec::new(),
-        unserved: None,
-        waiting: None,
-        failed: Vec::new(),
-        end: None,
-    };
+    let keeper = Keeper::new(door, Sources::new(readers, draw));
+    let out = keeper.out.clone();
     std::thread::Builder::new().name("weir-fleets".to_owned()).spawn(move || {
         yield_to_loops();
         keeper.run();
@@ -127,6 +113,25 @@ struct Keeper<A> {
 }
 
 impl<A: Applies> Keeper<A> {
+    fn new(door: Arc<A>, sources: Sources) -> Keeper<A> {
+        let (out, inbox) = channel();
+        Keeper {
+            door,
+            inbox,
+            out,
+            sources,
+            retry: None,
+            failed_questions: BTreeMap::new(),
+            failures: Failures::default(),
+            log: Log::default(),
+            unwatched: Vec::new(),
+            unserved: None,
+            waiting: None,
+            failed: Vec::new(),
+            end: None,
+        }
+    }
+
     fn run(mut self) {
         self.follow_again();
         while let Some(updates) = self.wait() {
@@ -296,7 +301,8 @@ impl<A: Applies> Keeper<A> {
                 *changes += fleet.tick(now_ns);
                 if !changes.is_empty() {
                     fleet.last_change_unix_ms = Some(now_unix_ms());
-                    log.note(&fleet.name, &fleet.source, *changes);
+                    let names = fleet.take_names();
+                    log.note(&fleet.name, &fleet.source, *changes, names);
                 }
             }
             differs || all.iter().any(|changes| !changes.is_empty())
@@ -376,3 +382,7 @@ fn take(
 fn is_known(before: Option<&Arc<Snapshot>>, list: &Arc<Snapshot>) -> bool {
     before.is_some_and(|before| before == list)
 }
+
+#[cfg(test)]
+#[path = "keeper_tests.rs"]
+mod tests;

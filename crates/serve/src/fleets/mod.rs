@@ -20,7 +20,7 @@ mod words;
 
 pub(crate) use changes::Changes;
 pub(crate) use failures::{Answer, Question, Withdrawn};
-pub(crate) use fleet::{FleetMembers, ListResult};
+pub(crate) use fleet::{FleetMembers, ListResult, MemberKey};
 pub use handed::HandedFleet;
 pub(crate) use keeper::{Applies, Message, start};
 pub(crate) use set::FleetSet;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use weir_discovery::{FollowedSource, Snapshot};
 use weir_plan::fleets::MemberPlaces;
-use weir_plan::{Point, SourceKind};
+use weir_plan::{DnsRecords, Point, SourceKind};
 
 /// The fleets of a topology whose members a source lists.
 #[derive(Clone, Debug, Default)]
@@ -14,16 +14,22 @@ pub(crate) struct FleetSet {
     pub fleets: Vec<FleetMembers>,
     /// The last list of each source.
     pub lists: BTreeMap<SourceKind, Arc<Snapshot>>,
+    /// For sources that have other arguments than before and have given no list yet: the last one by those of before.
+    pub(super) former: BTreeMap<SourceKind, Arc<Snapshot>>,
 }
 
 impl FleetSet {
     /// Those of another topology. A fleet whose source stays keeps its members. One of the same name keeps them as well,
     /// until its new source has spoken; others begin with the last list of their source, if there is one.
     pub fn renewed(&self, point: &Point, now_ns: u64) -> FleetSet {
-        let mut set = FleetSet { fleets: Vec::new(), lists: self.lists.clone() };
+        let (lists, former) = (self.lists.clone(), self.former.clone());
+        let mut set = FleetSet { fleets: Vec::new(), lists, former };
         for (mut own, before) in self.matched(point) {
             let is_new = before.is_none_or(|before| before.source != own.source);
             if let Some(before) = before {
+                if let Some(list) = self.last_by(&before.source).filter(|_| asks_again(before, &own)) {
+                    set.former.insert(own.source.clone(), list.clone());
+                }
                 own = own.follow(before);
             }
             // Its source may have spoken already, to another fleet, and says nothing again.
@@ -33,11 +39,19 @@ impl FleetSet {
             if let Some(other) = self.fleets.iter().find(|fleet| is_new && fleet.source == own.source) {
                 own.share_outage(other);
             }
+            // What a reload changes has a line of its own.
+            drop(own.take_names());
             set.fleets.push(own);
         }
         let sources = set.sources();
         set.lists.retain(|source, _| sources.contains(source));
+        set.former.retain(|source, _| sources.contains(source) && !set.lists.contains_key(source));
         set
+    }
+
+    /// The last list of a source, by its arguments or those of before.
+    fn last_by(&self, source: &SourceKind) -> Option<&Arc<Snapshot>> {
+        self.lists.get(source).or_else(|| self.former.get(source))
     }
 
     /// The fleets of a topology, without members, each with the fleet that it was: of the same source and name, else of
@@ -72,9 +86,9 @@ impl FleetSet {
         self.fleets.iter().map(|fleet| fleet.source.clone()).collect()
     }
 
-    /// The same in their order, each with the last list that it gave.
+    /// The same in their order, each with the last list that it gave, if by other arguments.
     pub fn followed(&self) -> Vec<FollowedSource> {
-        let followed = |kind: SourceKind| FollowedSource { last: self.lists.get(&kind).cloned(), kind };
+        let followed = |kind: SourceKind| FollowedSource { last: self.last_by(&kind).cloned(), kind };
         self.sources().into_iter().map(followed).collect()
     }
 
@@ -96,5 +110,72 @@ impl FleetSet {
     /// When the next member ends by its grace, ns.
     pub fn next_deadline_ns(&self) -> Option<u64> {
         self.fleets.iter().filter_map(FleetMembers::next_deadline_ns).min()
+    }
+}
+
+/// Whether the source of a fleet is the name in DNS that it was, with other arguments. What an answer lacks is held then as if
+/// it had been asked by these all the time.
+fn asks_again(before: &FleetMembers, now: &FleetMembers) -> bool {
+    let (SourceKind::Dns(was), SourceKind::Dns(is)) = (&before.source, &now.source) else { return false };
+    // With name servers of its own the targets of services are addresses, without they are names.
+    let is_alike = was.records != DnsRecords::Services || was.servers.is_empty() == is.servers.is_empty();
+    is_alike && before.source.is_same_service(&now.source)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fleet::ListResult;
+    use super::*;
+
+    /// A topology with a fleet that DNS lists, by these arguments.
+    fn topology(name: &str, more: &str) -> Point {
+        let text = format!(
+            "apps = find.dns(\"{name}\", lambda: server(\"app\"), port = 80{more})\n\
+             listen(\"127.0.0.1:0\", lb.random(apps), name = \"front\")\n"
+        );
+        let request =
+            weir_topology::Request { source: text.into(), name: "t.star".into(), ..Default::default() };
+        let evaluated = weir_topology::evaluate(&request).unwrap_or_else(|errors| panic!("{errors:#?}"));
+        evaluated.plan.points.first().expect("a point").clone()
+    }
+
+    fn list(text: &str) -> Arc<Snapshot> {
+        Arc::new(weir_discovery::parse(text.as_bytes()).expect("a list"))
+    }
+
+    /// What the only source is asked with.
+    fn last(set: &FleetSet) -> Option<Arc<Snapshot>> {
+        set.followed().first().expect("a source").last.clone()
+    }
+
+    #[test]
+    fn a_source_with_other_arguments_goes_on_from_the_last_list() {
+        let mut set = FleetSet::default().renewed(&topology("app.internal", ""), 0);
+        let whole = list("[\"10.0.0.1:80\", \"10.0.0.2:80\", \"10.0.0.3:80\"]");
+        set.lists.insert(set.fleets[0].source.clone(), whole.clone());
+        set.fleets[0].list(0, &whole);
+        // Twice, before it answers.
+        let once = set.renewed(&topology("app.internal", ", hold = 5*s"), 1);
+        let mut twice = once.renewed(&topology("app.internal", ", hold = 6*s, server = \"10.0.0.9:53\""), 2);
+        for set in [&once, &twice] {
+            assert_eq!((last(set), set.lists.len(), set.fleets[0].counts().up), (Some(whole.clone()), 0, 3));
+        }
+        let short = list("[\"10.0.0.1:80\"]");
+        assert_eq!(twice.fleets[0].list(3, &short).0, ListResult::Doubted);
+        assert_eq!(twice.fleets[0].counts().withdrawn, 2);
+        // Its own list counts from then on.
+        twice.lists.insert(twice.fleets[0].source.clone(), short.clone());
+        assert_eq!(last(&twice), Some(short));
+    }
+
+    /// An answer for another name lacks no member of this one.
+    #[test]
+    fn a_source_that_is_asked_for_another_name_holds_no_member_of_the_one_before() {
+        let mut set = FleetSet::default().renewed(&topology("app.internal", ""), 0);
+        let whole = list("[\"10.0.0.1:80\"]");
+        set.lists.insert(set.fleets[0].source.clone(), whole.clone());
+        set.fleets[0].list(0, &whole);
+        let other = set.renewed(&topology("web.internal", ""), 1);
+        assert_eq!((last(&other), other.fleets[0].counts().up), (None, 1));
     }
 }

@@ -2,10 +2,11 @@
 //! together; faults at once.
 
 use super::Changes;
+use super::changes::MemberNames;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use weir_discovery::Snapshot;
+use weir_discovery::{Finding, Snapshot};
 use weir_plan::SourceKind;
 use weir_policy::fleet::MemberCounts;
 
@@ -31,7 +32,7 @@ pub(super) enum Line {
 #[derive(Debug, Default)]
 pub(super) struct Log {
     faults: Vec<String>,
-    changes: BTreeMap<(Arc<str>, SourceKind), Changes>,
+    changes: BTreeMap<(Arc<str>, SourceKind), (Changes, MemberNames)>,
     said: Option<Instant>,
     /// When a list was last said to be doubted, by fleet.
     doubted: BTreeMap<Arc<str>, Instant>,
@@ -39,6 +40,8 @@ pub(super) struct Log {
     empty: BTreeMap<Arc<str>, EmptyNote>,
     /// Findings that were said lately, and when, by fleet.
     left_out: BTreeMap<Arc<str>, Vec<(Instant, String)>>,
+    /// What is wrong with a part of a source, by fleet.
+    gaps: BTreeMap<Arc<str>, GapNote>,
 }
 
 /// What was said of a fleet without members.
@@ -49,10 +52,31 @@ struct EmptyNote {
     is_over: bool,
 }
 
+/// A part of a source that gives no answer, as one target of the SRV records of a name: the list has the rest.
+#[derive(Debug)]
+struct GapNote {
+    source: SourceKind,
+    /// The line about it; `None`: nothing is wrong.
+    line: Option<String>,
+    /// The same as it was said last, and when.
+    said: (Option<String>, Option<Instant>),
+}
+
+impl GapNote {
+    /// How long until its line is written; `None`: it is.
+    fn wait(&self, now: Instant) -> Option<Duration> {
+        let (line, at) = &self.said;
+        let wait = || at.map_or(Duration::ZERO, |at| (at + DOUBTS_APART).saturating_duration_since(now));
+        (*line != self.line).then(wait)
+    }
+}
+
 impl Log {
-    /// Notes changes of a fleet.
-    pub fn note(&mut self, fleet: &Arc<str>, source: &SourceKind, changes: Changes) {
-        *self.changes.entry((fleet.clone(), source.clone())).or_default() += changes;
+    /// Notes changes of a fleet, and of which members.
+    pub fn note(&mut self, fleet: &Arc<str>, source: &SourceKind, changes: Changes, names: MemberNames) {
+        let known = self.changes.entry((fleet.clone(), source.clone())).or_default();
+        known.0 += changes;
+        known.1 += names;
     }
 
     /// Notes a fault.
@@ -96,21 +120,32 @@ impl Log {
         }
     }
 
-    /// Notes entries of a list that do not count: the first of them. What was said lately is not said again.
+    /// Notes entries of a list that do not count: the first of them. What was said lately is not said again. Findings that are
+    /// no entries are those of a part of the source: it is said as well when they have ended.
     pub fn left_out(&mut self, fleet: &Arc<str>, source: &SourceKind, list: &Snapshot, now: Instant) {
-        let Some(first) = list.left_out.first() else { return };
-        let (what, more) = match (first.entry, list.left_out_count.saturating_sub(1)) {
-            (Some(_), 0) => ("an entry is left out: ", String::new()),
-            (Some(_), 1) => ("an entry is left out: ", "; so is 1 more".to_owned()),
-            (Some(_), n) => ("an entry is left out: ", format!("; so are {n} more")),
-            (None, 0) => ("", String::new()),
-            (None, n) => ("", format!(" (and {n} more)")),
-        };
+        let (entries, gaps): (Vec<&Finding>, Vec<&Finding>) =
+            list.left_out.iter().partition(|finding| finding.entry.is_some());
+        let hidden = list.left_out_count.saturating_sub(list.left_out.len());
         let place = match source {
             SourceKind::File(path) => format!("{path}:"),
             _ => format!("{source}: "),
         };
-        let line = format!("fleet {fleet}: {what}{place}{first}{more}");
+        let (of_entries, of_gaps) = if entries.is_empty() { (0, hidden) } else { (hidden, 0) };
+        let gap = gaps.first().map(|first| {
+            let more = match gaps.len() - 1 + of_gaps {
+                0 => String::new(),
+                n => format!(" (and {n} more)"),
+            };
+            format!("fleet {fleet}: {place}{first}{more}")
+        });
+        self.note_gap(fleet, source, gap);
+        let Some(first) = entries.first() else { return };
+        let more = match entries.len() - 1 + of_entries {
+            0 => String::new(),
+            1 => "; so is 1 more".to_owned(),
+            n => format!("; so are {n} more"),
+        };
+        let line = format!("fleet {fleet}: an entry is left out: {place}{first}{more}");
         let said = self.left_out.entry(fleet.clone()).or_default();
         said.retain(|(at, _)| now < *at + DOUBTS_APART);
         if said.len() < MOST_FINDINGS && said.iter().all(|(_, text)| *text != line) {
@@ -119,11 +154,43 @@ impl Log {
         }
     }
 
+    /// Notes what is wrong with a part of a source now.
+    fn note_gap(&mut self, fleet: &Arc<str>, source: &SourceKind, line: Option<String>) {
+        let known = self.gaps.get_mut(fleet).filter(|note| note.source == *source);
+        match known {
+            Some(note) => note.line = line,
+            None if line.is_none() => _ = self.gaps.remove(fleet),
+            None => {
+                let note = GapNote { source: source.clone(), line, said: (None, None) };
+                self.gaps.insert(fleet.clone(), note);
+            }
+        }
+    }
+
+    /// Makes the lines about parts of sources that are due: each beginning and each end, but of a fleet not at once after
+    /// another.
+    fn say_gaps(&mut self, now: Instant) {
+        for (fleet, note) in &mut self.gaps {
+            if note.wait(now) != Some(Duration::ZERO) {
+                continue;
+            }
+            note.said = (note.line.clone(), Some(now));
+            let end = || {
+                let source = &note.source;
+                format!(
+                    "fleet {fleet}: the addresses of all targets are looked up without a fault again ({source})"
+                )
+            };
+            self.faults.push(note.line.clone().unwrap_or_else(end));
+        }
+    }
+
     /// Forgets what was said of other fleets than these.
     pub fn retain(&mut self, fleets: &BTreeSet<Arc<str>>) {
         self.doubted.retain(|fleet, _| fleets.contains(fleet));
         self.empty.retain(|fleet, _| fleets.contains(fleet));
         self.left_out.retain(|fleet, _| fleets.contains(fleet));
+        self.gaps.retain(|fleet, _| fleets.contains(fleet));
     }
 
     /// When there is something to write; `None`: there is nothing.
@@ -131,21 +198,27 @@ impl Log {
         if !self.faults.is_empty() {
             return Some(Duration::ZERO);
         }
-        (!self.changes.is_empty()).then(|| self.wait(now))
+        let changes = (!self.changes.is_empty()).then(|| self.wait(now));
+        changes.into_iter().chain(self.gaps.values().filter_map(|note| note.wait(now))).min()
     }
 
     /// Writes what is due.
     pub fn write(&mut self, now: Instant, mut write: impl FnMut(Line)) {
+        self.say_gaps(now);
         self.faults.drain(..).for_each(|fault| write(Line::Fault(fault)));
         if self.changes.is_empty() || self.wait(now) > Duration::ZERO {
             return;
         }
         self.said = Some(now);
         let mut changes = std::mem::take(&mut self.changes).into_iter();
-        let Some(((fleet, source), first)) = changes.next() else { return };
+        let Some(((fleet, source), (first, names))) = changes.next() else { return };
         let mut line = format!("fleet {fleet}: {} ({source})", first.words());
+        let names = names.words();
+        if !names.is_empty() {
+            line.push_str(&format!(": {names}"));
+        }
         let (mut others, mut of_others) = (0, Changes::default());
-        for (_, changes) in changes {
+        for (_, (changes, _)) in changes {
             others += 1;
             of_others += changes;
         }
@@ -163,9 +236,10 @@ impl Log {
 
 #[cfg(test)]
 mod tests {
+    use super::super::changes::Act;
+    use super::super::fleet::MemberKey;
     use super::*;
-    use weir_discovery::Finding;
-    use weir_plan::ConsulSource;
+    use weir_plan::{ConsulSource, DnsRecords, DnsSource};
 
     #[test]
     fn changes_are_said_once_a_second_and_summed() {
@@ -177,6 +251,7 @@ mod tests {
                     &"api".into(),
                     &SourceKind::File("api.json".to_owned()),
                     Changes { added, ..Changes::default() },
+                    MemberNames::default(),
                 );
             }
             let mut lines = Vec::new();
@@ -220,6 +295,43 @@ mod tests {
             "fleet api: a.json:it is odd (and 2 more)",
         ];
         assert_eq!(said.collect::<Vec<_>>(), wanted);
+    }
+
+    /// It may come and go more often than it is said; what is said last is so.
+    #[test]
+    fn that_all_targets_of_a_name_have_answers_again_is_said() {
+        let records = DnsRecords::Services;
+        let dns = DnsSource { name: "api.test".to_owned(), records, hold_ns: 0, servers: Vec::new() };
+        let (mut log, start, source) = (Log::default(), Instant::now(), SourceKind::Dns(dns));
+        let api: Arc<str> = "api".into();
+        let fault = |problem: &str| {
+            let mut list = wrong(problem);
+            list.left_out[0].entry = None;
+            list
+        };
+        let mut said = |s: u64, list: Option<&Snapshot>| {
+            let now = start + Duration::from_secs(s);
+            if let Some(list) = list {
+                log.left_out(&api, &source, list, now);
+            }
+            let mut lines = Vec::new();
+            log.write(now, |line| lines.push(line));
+            (lines, log.due(now).map(|due| due.as_secs()))
+        };
+        let line = |text: &str| vec![Line::Fault(format!("fleet api: {text}"))];
+        let begun = |what: &str| line(&format!("dns SRV api.test: {what}"));
+        let end = "the addresses of all targets are looked up without a fault again (dns SRV api.test)";
+        let whole = Snapshot::default();
+        assert_eq!(said(0, Some(&whole)), (vec![], None));
+        assert_eq!(said(1, Some(&fault("a"))), (begun("a"), None));
+        assert_eq!(said(2, Some(&whole)), (vec![], Some(9)));
+        assert_eq!(said(3, Some(&fault("a"))), (vec![], None));
+        assert_eq!(said(4, Some(&fault("b"))), (vec![], Some(7)));
+        assert_eq!(said(5, Some(&whole)), (vec![], Some(6)));
+        assert_eq!(said(11, None), (line(end), None));
+        assert_eq!(said(30, Some(&fault("b"))), (begun("b"), None));
+        assert_eq!(said(50, Some(&whole)), (line(end), None));
+        assert_eq!(said(70, Some(&whole)), (vec![], None));
     }
 
     #[test]
@@ -270,7 +382,9 @@ mod tests {
         let (mut log, now) = (Log::default(), Instant::now());
         for n in 0..25 {
             let changes = Changes { added: 1, ..Changes::default() };
-            log.note(&format!("f{n:02}").into(), &SourceKind::File("a.json".to_owned()), changes);
+            let mut names = MemberNames::default();
+            names.note(Act::Add, &MemberKey { addr: format!("h{n}:1"), id: None });
+            log.note(&format!("f{n:02}").into(), &SourceKind::File("a.json".to_owned()), changes, names);
             log.doubted(
                 &"api".into(),
                 &SourceKind::File("b.json".to_owned()),
@@ -284,7 +398,7 @@ mod tests {
         assert!(
             matches!(&lines[0], Line::Fault(line) if line.starts_with("fleet api: the list has 0 members"))
         );
-        let change = "fleet f00: +1 -0 member (file a.json); 24 other fleets: +24 -0 members";
+        let change = "fleet f00: +1 -0 member (file a.json): + h0:1; 24 other fleets: +24 -0 members";
         assert_eq!(lines[1..], [Line::Change(change.to_owned())]);
     }
 }

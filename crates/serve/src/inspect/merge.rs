@@ -252,6 +252,7 @@ fn target(
         since_unix_ms: None,
         last_check: None,
         state,
+        is_withdrawn: false,
         picked: known.may_be_picked && known.weight * known.ramp > 0.0,
         why,
         admin: match known.admin {

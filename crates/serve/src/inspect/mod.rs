@@ -9,6 +9,7 @@ mod gather;
 mod limits;
 mod merge;
 mod view;
+mod withdrawn;
 mod words;
 
 pub use view::{
@@ -42,13 +43,18 @@ impl Remote {
         let limit = answer_limit(generation.blueprint.reached.len());
         let said = process.ask_all_in_turns(limit, |lp| async move { gather::of_thread(&lp).await });
         let carried: Vec<usize> = (0..process.loops() as usize).map(|n| process.carries(n)).collect();
-        View {
+        let mut view = View {
             draining: self.is_draining(),
             limits: limits::limits(process, &generation),
             certificates: limits::certificates(&generation),
             fleets: self.reloader().each_fleet(fleet),
             ..merge::view(said, &carried, by_loop)
-        }
+        };
+        let members = self.reloader().each_fleet(|of, now_ns| {
+            of.withdrawn(now_ns).into_iter().map(|key| (of.number, key)).collect::<Vec<_>>()
+        });
+        withdrawn::mark(&mut view, &members.into_iter().flatten().collect());
+        view
     }
 
     /// Threads that have been stuck for more than a second, each in words; empty: healthy.

@@ -213,6 +213,9 @@ pub struct TargetView {
     pub addr: Option<String>,
     /// In one word.
     pub state: State,
+    /// Whether only a list of its fleet lacks it that is too short to be believed at once.
+    #[serde(rename = "withdrawn", skip_serializing_if = "std::ops::Not::not")]
+    pub is_withdrawn: bool,
     /// Whether new requests may be sent to it.
     pub picked: bool,
     /// Why it is not picked, or not like others: a sentence for each reason.

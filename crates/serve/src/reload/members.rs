@@ -249,3 +249,28 @@ impl Applies for Reloader {
         self.process.errors.urgent(|| line);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::panic_tests::serve;
+
+    /// The numbers of fleets wait for no change that is applied, however long that takes.
+    #[test]
+    fn numbers_of_fleets_change_unless_another_change_is_applied() {
+        let (running, _) = serve("listen(\"127.0.0.1:0\", server(\"a\", addr=\"127.0.0.1:1\"))");
+        let remote = running.remote();
+        let reloader = remote.reloader();
+        let note = || {
+            let mut calls = 0;
+            let has_changed = reloader.note(&mut |_| calls += 1);
+            (has_changed, calls)
+        };
+        assert_eq!(note(), (true, 1));
+        let applied = lock(&reloader.applying);
+        assert_eq!(note(), (false, 0));
+        drop(applied);
+        assert_eq!(note(), (true, 1));
+        remote.drain();
+    }
+}

@@ -1,5 +1,5 @@
 //! What a thread that serves has: its loop, the state that all threads of a process share, and the messages among them.
-//! Types only; the rooms above act on them.
+//! Types, which the rooms above act on, and how a thread of the rooms above yields to loops.
 
 pub(crate) mod admission;
 pub(crate) mod background;

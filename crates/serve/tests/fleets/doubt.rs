@@ -40,6 +40,11 @@ fn members_that_an_empty_list_lacks_stay_until_their_connections_fail() {
     file.write("[]");
     until("they are withdrawn", || x.remote().view(false).fleets[0].withdrawn == 2);
     assert!(x.bodies(12).iter().all(|body| body == "a" || body == "b"));
+    let marks =
+        || x.remote().view(false).pools[0].targets.iter().map(|one| one.is_withdrawn).collect::<Vec<_>>();
+    assert_eq!(marks(), [true, true]);
+    let one = x.remote().view(false).pools[0].targets[0].clone();
+    assert!(one.picked && one.why.iter().any(|why| why.starts_with("withdrawn: ")), "{one:?}");
     let addr = b.addr.to_string();
     drop(b);
     until("b has failed, and is no member any more", || {
@@ -50,6 +55,7 @@ fn members_that_an_empty_list_lacks_stay_until_their_connections_fail() {
     assert_eq!((fleet.members, fleet.withdrawn), (1, 1));
     file.list(&[&a]);
     until("a is listed again", || x.remote().view(false).fleets[0].withdrawn == 0);
+    assert_eq!(marks(), [false]);
     drop(a);
     until("nothing is there", || x.get().status == 503);
     assert_eq!(list::targets(&x).len(), 1, "health is not the registry");

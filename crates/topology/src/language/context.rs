@@ -46,8 +46,8 @@ pub(crate) struct State {
     pub(crate) together: HashMap<String, Shared>,
     /// The names and addresses that the listeners have taken.
     pub(crate) listening: Listening,
-    /// The places of changes, by their `file:line:column`.
-    pub(crate) changes: HashMap<String, Location>,
+    /// The places of changes and fleets, by their `file:line:column`.
+    pub(crate) located: HashMap<String, Location>,
     /// How many blocks there are.
     blocks: u32,
 }

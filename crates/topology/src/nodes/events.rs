@@ -24,7 +24,7 @@ pub(super) fn read(call: &mut Call<'_, '_, '_, '_>) -> Vec<Change> {
         if let Some(ChangeValue((change, at))) = item.downcast_ref::<ChangeValue>() {
             if let Some(at) = at {
                 let state = &mut *call.context.state.borrow_mut();
-                state.changes.insert(change.span.clone(), at.clone());
+                state.located.insert(change.span.clone(), at.clone());
             }
             changes.push(change.clone());
         } else if item.downcast_ref::<Poison>().is_some() {

@@ -145,7 +145,16 @@ pub(super) fn add<'v>(
     let label = name.clone().unwrap_or_else(|| call.bound_name());
     // It has the site of the node that a balancer picks: the places of a file are those that it has with a `pool`.
     let site = call.context.state.borrow().graph.node(root).map_or(0, |node| node.site);
-    let id =
-        call.add(site, Spec::Fleet(Fleet { size, first, lag, source, life, label }), Edge::Node(root), name)?;
+    let span = note_location(call);
+    let fleet = Fleet { size, first, lag, source, life, label, span };
+    let id = call.add(site, Spec::Fleet(fleet), Edge::Node(root), name)?;
     Ok(Some(call.heap().alloc(FleetValue(id))))
+}
+
+/// Notes where the call is, for messages about the fleet: the site of its node is that of what its function makes.
+fn note_location(call: &Call<'_, '_, '_, '_>) -> String {
+    let Some(at) = call.location() else { return String::new() };
+    let span = at.span();
+    call.context.state.borrow_mut().located.insert(span.clone(), at);
+    span
 }

@@ -21,7 +21,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
-use weir_net::transport::tls::{CannotUse, TlsError, client_config, client_config_of};
+use weir_net::transport::tls::{CannotUse, TlsError, client_config, client_config_of, tls_problem};
 use weir_plan::diagnostic::plainly;
 
 /// How long a connection may take, its files and TLS included.
@@ -229,29 +229,54 @@ fn unusable(why: &CannotUse) -> Defect {
 
 /// A server with which there is no TLS, and what to do about it if that is a matter of certificates.
 fn insecure(endpoint: &Endpoint, why: &io::Error) -> Defect {
-    let reason = why.get_ref().and_then(|inner| inner.downcast_ref::<tokio_rustls::rustls::Error>());
-    let remedy = match reason.map(TlsError::from_rustls) {
-        Some(TlsError::WrongName) => {
-            "give the name that its certificate has: `name` of `tls.client`, `tls-server-name` of a kubeconfig"
-        }
-        Some(TlsError::UnknownAuthority) => {
-            "give its authority: `ca` of `tls.client`, `certificate-authority` of a kubeconfig"
-        }
-        Some(TlsError::WantsCertificate) => {
-            "give a certificate: `cert` and `key` of `tls.client`, `client-certificate` of a kubeconfig"
-        }
-        Some(TlsError::NoTls) => {
-            let remedy = "is the registry's address http://?".to_owned();
-            return Defect { remedy, ..unreachable(endpoint, &"it does not speak TLS") };
-        }
+    let Some((problem, remedy)) = explain_tls(why) else {
         // Some servers without TLS end the connection and say nothing.
-        None if why.kind() == io::ErrorKind::UnexpectedEof => {
+        if why.kind() == io::ErrorKind::UnexpectedEof {
             let remedy = "see to the registry, and whether its address is http://".to_owned();
             return Defect { remedy, ..unreachable(endpoint, &"it ends the connection where TLS begins") };
         }
-        _ => return unreachable(endpoint, why),
+        return unreachable(endpoint, why);
     };
-    Defect { remedy: remedy.to_owned(), ..unreachable(endpoint, why) }
+    let defect = unreachable(endpoint, &problem);
+    match remedy {
+        Some(remedy) => Defect { remedy: remedy.to_owned(), ..defect },
+        None => defect,
+    }
+}
+
+/// What is wrong with TLS in an error of a socket, and what to do, if that is known; `None`: it is not of TLS.
+pub(super) fn explain_tls(why: &io::Error) -> Option<(String, Option<&'static str>)> {
+    Some((tls_problem(why)?, remedy(TlsError::from_io(why)?)))
+}
+
+/// What to do where there is no TLS for this reason; `None`: that is a matter of the registry and the way there.
+fn remedy(reason: TlsError) -> Option<&'static str> {
+    Some(match reason {
+        TlsError::WrongName => {
+            "give the name that its certificate has: `name` of `tls.client`, `tls-server-name` of a kubeconfig"
+        }
+        TlsError::UnknownAuthority => {
+            "give its authority: `ca` of `tls.client`, `certificate-authority` of a kubeconfig"
+        }
+        TlsError::IsAuthority => {
+            "give that very certificate: `ca` of `tls.client`, `certificate-authority` of a kubeconfig; or let the registry \
+             show one that is no authority's"
+        }
+        TlsError::WantsCertificate => {
+            "give a certificate: `cert` and `key` of `tls.client`, `client-certificate` of a kubeconfig"
+        }
+        TlsError::Expired => "renew the registry's certificate",
+        TlsError::NotYet => "check the clocks of weir and of the registry",
+        TlsError::WrongPurpose | TlsError::BadCertificate => {
+            "let the registry show another certificate, one for servers"
+        }
+        TlsError::Alert(_) => {
+            "see to the certificate that weir shows, if any, and to the log of the registry"
+        }
+        TlsError::NothingInCommon => "let the registry speak TLS 1.2 or 1.3",
+        TlsError::NoTls => "is the registry's address http://?",
+        _ => return None,
+    })
 }
 
 fn unreachable(endpoint: &Endpoint, why: &dyn fmt::Display) -> Defect {

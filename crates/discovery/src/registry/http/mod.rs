@@ -20,12 +20,13 @@ pub(super) use trust::trust;
 use super::small_file::FileReader;
 use crate::fault::{Defect, FaultKind};
 use crate::list::MOST_BYTES;
-use connection::Connection;
+use connection::{Connection, explain_tls};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderMap, LOCATION};
 use hyper::{Response, StatusCode};
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
@@ -311,8 +312,13 @@ fn cut_off(url: &str, e: &(dyn std::error::Error + 'static)) -> Defect {
         Some(e) if e.is_incomplete_message() || e.is_closed() => {
             ("the connection ended before it did".to_owned(), "see to the registry")
         }
-        // The system's own words say the most.
-        _ => (e.source().map_or_else(|| e.to_string(), |cause| cause.to_string()), "see to the registry"),
+        _ => match e.source().and_then(|cause| cause.downcast_ref::<io::Error>()).and_then(explain_tls) {
+            Some((problem, remedy)) => (problem, remedy.unwrap_or("see to the registry")),
+            // The system's own words say the most.
+            None => {
+                (e.source().map_or_else(|| e.to_string(), |cause| cause.to_string()), "see to the registry")
+            }
+        },
     };
     Defect::new(FaultKind::Cut, format!("{url} gives no whole answer: {why}"), remedy)
 }

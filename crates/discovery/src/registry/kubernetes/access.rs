@@ -5,10 +5,10 @@
 
 use super::super::http::{Credentials, Endpoint, Trust, check_files};
 use super::super::small_file::{FileReader, read_small_file};
-use super::kubeconfig;
-use crate::fault::{Defect, FaultKind};
+use super::kubeconfig::{self, KubeconfigSource};
+use crate::fault::{Defect, FaultKind, printable};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use weir_net::transport::tls::ClientFiles;
 use weir_plan::KubernetesSource;
@@ -36,6 +36,21 @@ pub(super) struct Access {
     pub(super) credentials: Option<Credentials>,
     /// The namespace of the pod, or of the kubeconfig's context.
     pub(super) namespace: String,
+    /// What says all of it, in words: a kubeconfig, or the service account of the pod.
+    pub(super) origin: String,
+}
+
+impl Access {
+    /// The same defect with what says how the server is asked.
+    fn trace(&self, defect: Defect) -> Defect {
+        with_origin(defect, &self.origin)
+    }
+}
+
+/// A defect of what is asked as this says.
+pub(super) fn with_origin(defect: Defect, origin: &str) -> Defect {
+    let problem = format!("{} (asked as {origin} says)", defect.problem);
+    Defect { problem: printable(&problem), ..defect }
 }
 
 /// Finds the API server of this process.
@@ -45,7 +60,7 @@ pub(super) struct Access {
 pub(super) async fn find(source: &KubernetesSource, files: &FileReader) -> Result<Access, Defect> {
     let names = match &source.kubeconfig {
         Some(path) => format!("of the kubeconfig {path}"),
-        None => format!("of the service account ({ACCOUNT}) or of the kubeconfig in HOME"),
+        None => format!("of the service account ({ACCOUNT}), or of the kubeconfig of KUBECONFIG or HOME"),
     };
     let source = source.clone();
     let find = move || find_by(&source, &|name: &str| std::env::var(name).ok(), Path::new(ACCOUNT));
@@ -59,24 +74,42 @@ fn find_by(
     account: &Path,
 ) -> Result<Access, Defect> {
     if let Some(path) = &source.kubeconfig {
-        return kubeconfig::read(Path::new(path));
+        return kubeconfig::read(Path::new(path), KubeconfigSource::Argument);
     }
     let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
     if let Some(host) = variable("KUBERNETES_SERVICE_HOST") {
         let port = variable("KUBERNETES_SERVICE_PORT").unwrap_or_else(|| "443".to_owned());
         return read_account(&host, &port, account);
     }
+    if let Some(paths) = variable("KUBECONFIG") {
+        return read_variable(&paths);
+    }
     let home = variable("HOME").ok_or_else(|| {
-        let problem = "weir runs in no pod of Kubernetes, and has no HOME with a kubeconfig";
+        let problem =
+            "weir runs in no pod of Kubernetes, and has no KUBECONFIG and no HOME with a kubeconfig";
         Defect::new(FaultKind::Settings, problem, "write `kubeconfig=` with its path")
     })?;
-    kubeconfig::read(&Path::new(&home).join(".kube").join("config"))
+    kubeconfig::read(&Path::new(&home).join(".kube").join("config"), KubeconfigSource::Home)
+}
+
+/// Reads the kubeconfig that the variable KUBECONFIG names. Of several, which kubectl puts together, none is read.
+fn read_variable(paths: &str) -> Result<Access, Defect> {
+    let paths: Vec<PathBuf> =
+        std::env::split_paths(paths).filter(|path| !path.as_os_str().is_empty()).collect();
+    if let [path] = paths.as_slice() {
+        return kubeconfig::read(path, KubeconfigSource::Variable);
+    }
+    let problem = format!("the variable KUBECONFIG names {} files, and weir reads one", paths.len());
+    Err(Defect::new(FaultKind::Settings, problem, "write `kubeconfig=` with the path of one"))
 }
 
 /// Reads a kubeconfig and the files that it names. Returns what is wrong with each that cannot be used.
 pub(in crate::registry) fn check_kubeconfig(path: &Path) -> Vec<Defect> {
-    match kubeconfig::read(path) {
-        Ok(access) => check_files(&access.trust, access.credentials.as_ref()),
+    match kubeconfig::read(path, KubeconfigSource::Argument) {
+        Ok(access) => {
+            let found = check_files(&access.trust, access.credentials.as_ref());
+            found.into_iter().map(|defect| access.trace(defect)).collect()
+        }
         Err(defect) => vec![defect],
     }
 }
@@ -103,6 +136,7 @@ fn read_account(host: &str, port: &str, account: &Path) -> Result<Access, Defect
         trust: Trust::Files(ClientFiles { ca, name: None, certificate: None }),
         credentials: Some(Credentials::Bearer(token)),
         namespace: read_namespace(&account.join("namespace"))?,
+        origin: format!("the service account of weir's pod ({})", account.display()),
     })
 }
 
@@ -187,6 +221,29 @@ mod tests {
             Ok("http://127.0.0.1:1 default none".to_owned())
         );
         assert!(access(&[], Path::new("/nowhere")).expect_err("no home").contains("no HOME"));
+    }
+
+    #[test]
+    fn the_variable_of_kubectl_counts_before_the_home_folder() {
+        let folder = Folder::new("variable");
+        let path = folder.path("kube.yaml").display().to_string();
+        let with = |paths: &str| {
+            let variables = [("KUBECONFIG", paths), ("HOME", "/nowhere")];
+            access(&variables, Path::new("/nowhere"))
+        };
+        let word = with(&path).expect_err("no file");
+        assert!(word.starts_with(&format!("the kubeconfig {path} (of the variable KUBECONFIG) ")), "{word}");
+        let text = "current-context: a\n\
+                    contexts: [{name: a, context: {cluster: a}}]\n\
+                    clusters: [{name: a, cluster: {server: \"http://127.0.0.1:1\"}}]\n";
+        folder.write("kube.yaml", text);
+        // An empty part of the list means nothing, as for kubectl.
+        for paths in [path.clone(), format!(":{path}:")] {
+            assert_eq!(with(&paths), Ok("http://127.0.0.1:1 default none".to_owned()));
+        }
+        let word = with(&format!("{path}:{path}")).expect_err("two files");
+        assert!(word.contains("KUBECONFIG names 2 files") && word.contains("kubeconfig="), "{word}");
+        assert!(with("").expect_err("no file").contains("/nowhere/.kube/config"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::super::http::{Answer, Client, LIST_TIME, Lines};
 use super::super::small_file::FileReader;
-use super::access::Access;
+use super::access::{Access, with_origin};
 use super::slices::{Slices, too_large};
 use crate::fault::{Defect, FaultKind};
 use crate::list::MOST_BYTES;
@@ -28,6 +28,8 @@ pub(super) struct Api {
     namespace: String,
     /// The path and the part of the query that all questions have.
     path: String,
+    /// What says how it is asked, for reports.
+    origin: String,
 }
 
 impl Api {
@@ -40,7 +42,7 @@ impl Api {
             escape(&source.service)
         );
         let client = Client::new(access.endpoint, access.trust, access.credentials, files.clone());
-        Api { client, url: access.url, namespace, path }
+        Api { client, url: access.url, namespace, path, origin: access.origin }
     }
 
     /// All slices, and the version of the list.
@@ -48,8 +50,9 @@ impl Api {
     /// # Errors
     /// There is no whole list within its limits.
     pub(super) async fn list(&mut self) -> Result<(Slices, String), Defect> {
-        if let Ok(list) = timeout(LIST_TIME, self.list_pages()).await {
-            return list;
+        let list = timeout(LIST_TIME, self.list_pages()).await;
+        if let Ok(list) = list {
+            return list.map_err(|defect| self.trace(defect));
         }
         let problem = format!("{} gave no whole list within {}s", self.url, LIST_TIME.as_secs());
         Err(Defect::new(FaultKind::Late, problem, "see to the API server and to the way there"))
@@ -100,8 +103,19 @@ impl Api {
             self.path,
             escape(version)
         );
-        let answer = self.client.watch(&path, LIST_TIME).await?;
-        Ok(answer.map_err(|answer| self.refusal(&answer)))
+        let answer = self.client.watch(&path, LIST_TIME).await;
+        let answer = answer.map_err(|defect| self.trace(defect))?;
+        Ok(answer.map_err(|answer| self.trace(self.refusal(&answer))))
+    }
+
+    /// A defect with what says how the server is asked, where that may be wrong.
+    fn trace(&self, defect: Defect) -> Defect {
+        match defect.kind {
+            FaultKind::Unreachable | FaultKind::Forbidden | FaultKind::Settings => {
+                with_origin(defect, &self.origin)
+            }
+            _ => defect,
+        }
     }
 
     /// What another status than 200 means.

@@ -246,12 +246,13 @@ fn a_service_that_is_unknown_is_an_empty_list() {
 #[test]
 fn missing_rights_are_a_sentence_with_the_rule() {
     let forbidden = || Reply::Other(403, Vec::new(), r#"{"kind": "Status", "code": 403}"#.to_owned());
-    let rule = "the namespace \"shop\"; bind a Role in \"shop\" to its user with the rule \
+    let rule = "(of `kubeconfig=`) says); bind a Role in \"shop\" to its user with the rule \
                 apiGroups: [\"discovery.k8s.io\"], resources: [\"endpointslices\"], \
                 verbs: [\"get\", \"list\", \"watch\"]";
     let served = serve("forbidden", None, vec![forbidden(), list("5", &[web("a", &["10.0.0.1"])])], vec![]);
     let word = served.next();
-    assert!(word.contains(rule), "{word}");
+    let problem = "EndpointSlices in the namespace \"shop\" (asked as the kubeconfig ";
+    assert!(word.contains(rule) && word.contains(problem), "{word}");
     assert_eq!(served.next(), "10.0.0.1:80");
     // The right to list is not the right to watch.
     let one = || list("5", &[web("a", &["10.0.0.1"])]);

@@ -1,7 +1,11 @@
 //! Why a TLS connection failed, with a text for the log.
 
 use rustls::{AlertDescription, CertificateError, Error};
-use std::fmt;
+use std::borrow::Cow;
+use std::{fmt, io};
+
+/// The most names of a certificate in a message.
+const MOST_NAMES: usize = 5;
 
 /// The reason of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +20,8 @@ pub enum TlsError {
     UnknownAuthority,
     /// It is the certificate of an authority, which a server may show only if that very certificate is trusted.
     IsAuthority,
+    /// It is not meant for what the other side shows it for.
+    WrongPurpose,
     /// It is not one of those that this process's own listener is configured to show.
     NotOurs,
     /// It is wrong in another way.
@@ -50,6 +56,11 @@ impl TlsError {
         }
     }
 
+    /// That in an error of a socket of another runtime; `None`: it is not one of TLS.
+    pub fn from_io(e: &io::Error) -> Option<TlsError> {
+        rustls_error(e).map(TlsError::from_rustls)
+    }
+
     /// Whether a certificate is at fault.
     pub fn is_of_certificate(self) -> bool {
         use TlsError as W;
@@ -60,6 +71,7 @@ impl TlsError {
                 | W::WrongName
                 | W::UnknownAuthority
                 | W::IsAuthority
+                | W::WrongPurpose
                 | W::NotOurs
                 | W::BadCertificate
                 | W::WantsCertificate
@@ -91,6 +103,7 @@ impl TlsError {
             C::NotValidForName | C::NotValidForNameContext { .. } => TlsError::WrongName,
             // An authority of the same name with another key, as after a renewal.
             C::UnknownIssuer | C::BadSignature => TlsError::UnknownAuthority,
+            C::InvalidPurpose | C::InvalidPurposeContext { .. } => TlsError::WrongPurpose,
             C::ApplicationVerificationFailure => TlsError::NotOurs,
             // rustls forwards errors of webpki without a type of its own.
             C::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => TlsError::IsAuthority,
@@ -99,36 +112,174 @@ impl TlsError {
     }
 }
 
+impl TlsError {
+    /// What is wrong, without a remedy.
+    pub fn problem(self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            TlsError::Expired => "its certificate has expired",
+            TlsError::NotYet => "its certificate is not valid yet",
+            TlsError::WrongName => "its certificate is for another name",
+            TlsError::UnknownAuthority => "its certificate is not signed by a known authority",
+            TlsError::IsAuthority => "its certificate is an authority's own (CA:TRUE)",
+            TlsError::WrongPurpose => "its certificate is not meant for this (extended key usage)",
+            TlsError::NotOurs => "it shows none of the certificates that this `listen` names",
+            TlsError::BadCertificate => "its certificate cannot be used",
+            TlsError::WantsCertificate => "it requires a client certificate",
+            TlsError::Alert(alert) => return Cow::Owned(format!("it refuses: {}", alert_words(alert))),
+            TlsError::NothingInCommon => "the two sides have no version or cipher in common",
+            TlsError::NoTls => "it does not speak TLS",
+            TlsError::Broken => "the connection ended in the handshake",
+            TlsError::Late => "the handshake took too long",
+            TlsError::Rule => "it violates the TLS protocol",
+        })
+    }
+
+    /// What to do about it in a topology file; `None`: that is not known.
+    fn remedy(self) -> Option<&'static str> {
+        Some(match self {
+            TlsError::Expired => "renew it",
+            TlsError::NotYet => "check both clocks",
+            TlsError::WrongName => "say which with `tls.client(name=...)`",
+            TlsError::UnknownAuthority => "give the authority with `tls.client(ca=...)`",
+            TlsError::IsAuthority => "name that very file with `tls.client(ca=...)`, or sign another with it",
+            TlsError::WrongPurpose => "issue one for servers (serverAuth)",
+            TlsError::NotOurs => {
+                "reload weir if they were replaced, otherwise find out which process has this address"
+            }
+            TlsError::BadCertificate => "let it show another one",
+            TlsError::WantsCertificate => "give one with `tls.client(cert=..., key=...)`",
+            _ => return None,
+        })
+    }
+}
+
 impl fmt::Display for TlsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            TlsError::Expired => f.write_str("its certificate has expired; renew it"),
-            TlsError::NotYet => f.write_str("its certificate is not valid yet; check both clocks"),
-            TlsError::WrongName => {
-                f.write_str("its certificate is for another name; say which with `tls.client(name=...)`")
-            }
-            TlsError::UnknownAuthority => f.write_str(
-                "its certificate is not signed by a known authority; give the authority with `tls.client(ca=...)`",
-            ),
-            TlsError::IsAuthority => f.write_str(
-                "its certificate is an authority's own (CA:TRUE); name that very file with `tls.client(ca=...)`, or sign another with it",
-            ),
-            TlsError::NotOurs => f.write_str(
-                "it shows none of the certificates that this `listen` names; reload weir if they were replaced, otherwise find out which process has \
-                 this address",
-            ),
-            TlsError::BadCertificate => f.write_str("its certificate cannot be used"),
-            TlsError::WantsCertificate => f.write_str(
-                "it requires a client certificate; give one with `tls.client(cert=..., key=...)`",
-            ),
-            TlsError::Alert(alert) => {
-                write!(f, "it refuses: {:?} (alert {alert})", AlertDescription::from(alert))
-            }
-            TlsError::NothingInCommon => f.write_str("the two sides have no version or cipher in common"),
-            TlsError::NoTls => f.write_str("it does not speak TLS"),
-            TlsError::Broken => f.write_str("the connection ended in the handshake"),
-            TlsError::Late => f.write_str("the handshake took too long"),
-            TlsError::Rule => f.write_str("it violates the TLS protocol"),
+        f.write_str(&self.problem())?;
+        self.remedy().map_or(Ok(()), |remedy| write!(f, "; {remedy}"))
+    }
+}
+
+/// What is wrong in an error of a socket of another runtime, without a remedy and without names of a library; `None`: it is not
+/// one of TLS.
+pub fn tls_problem(e: &io::Error) -> Option<String> {
+    let e = rustls_error(e)?;
+    if let Error::InvalidCertificate(CertificateError::NotValidForNameContext { expected, presented }) = e {
+        return Some(format!(
+            "its certificate is not for {}, but for {}",
+            expected.to_str(),
+            names(presented)
+        ));
+    }
+    Some(TlsError::from_rustls(e).problem().into_owned())
+}
+
+/// The error of rustls inside of one of a socket.
+fn rustls_error(e: &io::Error) -> Option<&Error> {
+    e.get_ref()?.downcast_ref::<Error>()
+}
+
+/// The names of a certificate, as `DnsName("a.test")` and the like are in words.
+fn names(presented: &[String]) -> String {
+    let bare = |name: &String| {
+        let inner = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
+        inner.unwrap_or(name).trim_matches('"').to_owned()
+    };
+    let some = presented.iter().take(MOST_NAMES).map(bare).collect::<Vec<_>>().join(", ");
+    match presented.len().saturating_sub(MOST_NAMES) {
+        0 if some.is_empty() => "no name".to_owned(),
+        0 => some,
+        more => format!("{some} and {more} more"),
+    }
+}
+
+/// An alert in words: `handshake failure (alert 40)`.
+fn alert_words(alert: u8) -> String {
+    let name = match AlertDescription::from(alert) {
+        AlertDescription::Unknown(_) => return format!("alert {alert}"),
+        AlertDescription::UnknownCA => "unknown authority".to_owned(),
+        AlertDescription::UnrecognisedName => "it has no certificate for this name".to_owned(),
+        known => spaced(&format!("{known:?}")),
+    };
+    format!("{name} (alert {alert})")
+}
+
+/// `HandshakeFailure` as words.
+fn spaced(name: &str) -> String {
+    let mut words = String::new();
+    for c in name.chars() {
+        if c.is_uppercase() && words.ends_with(|last: char| last.is_lowercase()) {
+            words.push(' ');
         }
+        words.push(c.to_ascii_lowercase());
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::OtherError;
+    use rustls::pki_types::ServerName;
+    use std::sync::Arc;
+
+    /// As webpki forwards it.
+    #[derive(Debug)]
+    struct CaUsedAsEndEntity;
+
+    impl fmt::Display for CaUsedAsEndEntity {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("CaUsedAsEndEntity")
+        }
+    }
+
+    impl std::error::Error for CaUsedAsEndEntity {}
+
+    fn of_socket(e: impl Into<Error>) -> io::Error {
+        let e: Error = e.into();
+        io::Error::new(io::ErrorKind::InvalidData, e)
+    }
+
+    #[test]
+    fn no_name_of_a_library_is_in_a_message() {
+        use CertificateError as C;
+        let all = [
+            (C::Expired, TlsError::Expired),
+            (C::NotValidYet, TlsError::NotYet),
+            (C::NotValidForName, TlsError::WrongName),
+            (C::UnknownIssuer, TlsError::UnknownAuthority),
+            (C::BadSignature, TlsError::UnknownAuthority),
+            (C::Other(OtherError(Arc::new(CaUsedAsEndEntity))), TlsError::IsAuthority),
+            (C::InvalidPurpose, TlsError::WrongPurpose),
+            (C::BadEncoding, TlsError::BadCertificate),
+            (C::Revoked, TlsError::BadCertificate),
+        ];
+        for (wrong, reason) in all {
+            let raw = format!("{wrong:?}");
+            let e = of_socket(wrong);
+            assert_eq!(TlsError::from_io(&e), Some(reason), "{raw}");
+            let problem = tls_problem(&e).expect("it is of TLS");
+            assert!(problem.starts_with("its certificate ") && !problem.contains(&raw), "{problem}");
+            assert!(reason.to_string().starts_with(&problem), "{reason}");
+        }
+        let alert = |number| TlsError::Alert(number).to_string();
+        assert_eq!(alert(40), "it refuses: handshake failure (alert 40)");
+        assert_eq!(alert(48), "it refuses: unknown authority (alert 48)");
+        assert_eq!(alert(3), "it refuses: alert 3");
+        assert_eq!(TlsError::from_io(&io::ErrorKind::UnexpectedEof.into()), None);
+        assert_eq!(tls_problem(&io::ErrorKind::UnexpectedEof.into()), None);
+    }
+
+    #[test]
+    fn a_wrong_name_is_said_with_those_of_the_certificate() {
+        let problem = |presented: &[&str]| {
+            let expected = ServerName::try_from("a.test").expect("a name");
+            let presented = presented.iter().map(|name| (*name).to_owned()).collect();
+            tls_problem(&of_socket(CertificateError::NotValidForNameContext { expected, presented }))
+        };
+        let said = |names: &str| Some(format!("its certificate is not for a.test, but for {names}"));
+        assert_eq!(problem(&["DnsName(\"*.b.test\")", "IpAddress(10.0.0.1)"]), said("*.b.test, 10.0.0.1"));
+        assert_eq!(problem(&[]), said("no name"));
+        assert_eq!(problem(&["DnsName(\"x\")"; 7]), said("x, x, x, x, x and 2 more"));
     }
 }

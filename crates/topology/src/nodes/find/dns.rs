@@ -43,7 +43,7 @@ pub(in crate::nodes) static FUNCTIONS: [Function; 1] = [Function {
             "server",
             "host:port, a list of them, or None",
             "None",
-            "the name servers that are asked; `None`: those of the system",
+            "the name servers that are asked, for targets of SRV records too; `None`: those of the system",
         ),
     ],
     more: &MORE,

@@ -36,8 +36,8 @@ pub(in crate::nodes) static FUNCTIONS: [Function; 1] = [Function {
             "kubeconfig",
             "a path",
             "None",
-            "relative to the file that names it; `None`: the service account of weir's pod, else \
-                ~/.kube/config",
+            "relative to the file that names it; `None`: the service account of weir's pod, else that of \
+                KUBECONFIG, else ~/.kube/config",
         ),
     ],
     more: &MORE,

@@ -72,7 +72,8 @@ fn anothers_name_is_a_sentence_with_both_names() {
         let text = defect.to_string();
         assert_eq!(defect.kind, FaultKind::Unreachable, "{text}");
         assert!(text.starts_with(&format!("{} cannot be reached: ", fake.url)), "{text}");
-        assert!(text.contains(&format!("not valid for name \"{shown}\"")) && text.contains(NAME), "{text}");
+        let problem = format!("its certificate is not for {shown}, but for {NAME}; ");
+        assert!(text.contains(&problem), "{text}");
         assert!(text.contains("`name` of `tls.client`") && text.contains("`tls-server-name`"), "{text}");
     }
 }
@@ -87,8 +88,23 @@ fn an_unknown_authority_is_a_sentence() {
         let defect = get(&fake, trust).expect_err("an unknown authority");
         let text = defect.to_string();
         assert_eq!(defect.kind, FaultKind::Unreachable, "{text}");
-        assert!(text.contains("UnknownIssuer") && text.contains("`ca` of `tls.client`"), "{text}");
+        let problem =
+            "its certificate is not signed by a known authority; give its authority: `ca` of `tls.client`";
+        assert!(text.contains(problem), "{text}");
     }
+}
+
+/// As of a registry whose certificate was made by one command.
+#[test]
+fn the_certificate_of_an_authority_is_a_sentence_unless_it_is_the_one_that_is_named() {
+    let (own, others) = (Authority::new("own"), Authority::with_names("others", vec![NAME.to_owned()]));
+    let fake = Fake::start_tls(others.own_server(), answer);
+    let defect = get(&fake, Trust::Given(given(&own, Some(NAME)))).expect_err("an authority's certificate");
+    let text = defect.to_string();
+    let problem =
+        "its certificate is an authority's own (CA:TRUE); give that very certificate: `ca` of `tls.client`";
+    assert!(text.contains(problem) && !text.contains("EndEntity"), "{text}");
+    assert_eq!(get(&fake, Trust::Given(given(&others, Some(NAME)))), Ok(()));
 }
 
 /// The trust with this certificate as both ways have it.

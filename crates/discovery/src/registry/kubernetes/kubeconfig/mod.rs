@@ -7,7 +7,7 @@
 use super::super::http::{Credentials, Endpoint, GivenTrust, Trust};
 use super::super::small_file::read_small_file;
 use super::access::{Access, namespace_or_default};
-use crate::fault::{Defect, FaultKind};
+use crate::fault::{Defect, FaultKind, printable};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::path::Path;
@@ -85,6 +85,29 @@ struct UserRecord {
     impersonated: Option<IgnoredAny>,
 }
 
+/// What names a kubeconfig.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum KubeconfigSource {
+    /// `kubeconfig=` in the topology file.
+    Argument,
+    /// The variable KUBECONFIG.
+    Variable,
+    /// Nothing: it is where kubectl has it.
+    Home,
+}
+
+impl KubeconfigSource {
+    /// A kubeconfig in words, with what names it.
+    fn describe(self, path: &Path) -> String {
+        let path = path.display();
+        match self {
+            KubeconfigSource::Argument => format!("the kubeconfig {path} (of `kubeconfig=`)"),
+            KubeconfigSource::Variable => format!("the kubeconfig {path} (of the variable KUBECONFIG)"),
+            KubeconfigSource::Home => format!("the kubeconfig {path} (~/.kube/config)"),
+        }
+    }
+}
+
 /// PEM in a file or in the kubeconfig itself.
 enum Pem {
     File(String),
@@ -95,18 +118,18 @@ enum Pem {
 ///
 /// # Errors
 /// It is missing, too large, or does not say how the server of its current context is asked.
-pub(super) fn read(path: &Path) -> Result<Access, Defect> {
+pub(super) fn read(path: &Path, source: KubeconfigSource) -> Result<Access, Defect> {
     let bytes = read_small_file(path, MOST_BYTES).map_err(|why| {
-        let problem = format!("the kubeconfig {} cannot be used: {}", path.display(), plainly(&why));
+        let problem = format!("{} cannot be used: {}", source.describe(path), plainly(&why));
         let remedy = "write `kubeconfig=` with the path of one that weir may read, or run weir in a pod";
         Defect::new(FaultKind::Settings, problem, remedy)
     })?;
-    parse(&String::from_utf8_lossy(&bytes), path)
+    parse(&String::from_utf8_lossy(&bytes), path, source)
 }
 
 /// What a kubeconfig's text says. Paths in it are relative to where it is.
-fn parse(text: &str, path: &Path) -> Result<Access, Defect> {
-    let reader = Reader { path };
+fn parse(text: &str, path: &Path, source: KubeconfigSource) -> Result<Access, Defect> {
+    let reader = Reader { path, name: source.describe(path) };
     let config: ConfigRecord = serde_saphyr::from_str(text).map_err(|e| {
         let at = e.location().map(|at| format!(" at line {}, column {}", at.line(), at.column()));
         let problem = format!("is no kubeconfig in YAML{}", at.unwrap_or_default());
@@ -137,23 +160,30 @@ fn parse(text: &str, path: &Path) -> Result<Access, Defect> {
     reader.judge_user(user)?;
     let url = given(&cluster.server)
         .ok_or_else(|| reader.wrong("has a cluster without a server", "write `server: https://...` there"))?;
+    let endpoint = Endpoint::parse(url).map_err(|defect| {
+        let problem = format!("{} has a server that cannot be asked: {}", reader.name, defect.problem);
+        Defect { problem: printable(&problem), ..defect }
+    })?;
     Ok(Access {
-        endpoint: Endpoint::parse(url)?,
+        endpoint,
         url: url.trim_end_matches('/').to_owned(),
         trust: reader.trust(cluster, user)?,
         credentials: reader.credentials(user),
         namespace: namespace_or_default(given(&context.namespace)),
+        origin: reader.name,
     })
 }
 
 /// A kubeconfig while its entries are read.
 struct Reader<'a> {
     path: &'a Path,
+    /// In words, with what names it.
+    name: String,
 }
 
 impl Reader<'_> {
     fn wrong(&self, problem: &str, remedy: &str) -> Defect {
-        let problem = format!("the kubeconfig {} {problem}", self.path.display());
+        let problem = format!("{} {problem}", self.name);
         Defect::new(FaultKind::Settings, problem, remedy)
     }
 

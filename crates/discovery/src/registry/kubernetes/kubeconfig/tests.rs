@@ -15,7 +15,13 @@ fn config(cluster: &str, user: &str) -> String {
 }
 
 fn read_text(text: &str) -> Result<Access, String> {
-    parse(text, Path::new("/home/me/.kube/config")).map_err(|defect| defect.to_string())
+    parse(text, Path::new("/home/me/.kube/config"), KubeconfigSource::Home)
+        .map_err(|defect| defect.to_string())
+}
+
+/// Reads the file that an argument names.
+fn read_argument(path: &Path) -> Result<Access, Defect> {
+    read(path, KubeconfigSource::Argument)
 }
 
 fn refusal(text: &str) -> String {
@@ -65,12 +71,12 @@ fn data_beside_files_is_read_with_them() {
     folder.write("me.key", "KEY");
     let user = "    client-certificate-data: UEVN\n    client-key: me.key\n";
     folder.write("config", config("", user));
-    let access = read(&folder.path("config")).expect("access");
+    let access = read_argument(&folder.path("config")).expect("access");
     let Trust::Given(given) = access.trust else { panic!("files") };
     assert_eq!(given.certificate, Some((b"PEM".to_vec(), b"KEY".to_vec())));
     let user = "    client-certificate-data: UEVN\n    client-key: gone.key\n";
     folder.write("config", config("", user));
-    let defect = read(&folder.path("config")).expect_err("a missing key");
+    let defect = read_argument(&folder.path("config")).expect_err("a missing key");
     assert!(defect.to_string().contains("gone.key"), "{defect}");
 }
 
@@ -109,6 +115,8 @@ fn missing_entries_and_other_texts_are_sentences() {
     for (from, to, expected) in cases {
         let word = refusal(&whole.replacen(from, to, 1));
         assert!(word.contains(expected) && !word.contains("secret"), "{word}");
+        let begins = "the kubeconfig /home/me/.kube/config (~/.kube/config) ";
+        assert!(word.starts_with(begins), "{word}");
     }
     for text in ["contexts: 1", "a: [", "token: \"secret", "- secret", "\u{0}"] {
         let word = refusal(text);
@@ -127,8 +135,25 @@ fn a_user_and_a_namespace_may_be_missing_and_json_is_yaml() {
 #[test]
 fn files_that_are_none_are_not_opened() {
     let folder = Folder::new("kubeconfig-files");
-    assert!(read(&folder.path("")).expect_err("a folder").to_string().contains("no regular file"));
-    assert!(read(&folder.path("gone")).is_err());
+    assert!(read_argument(&folder.path("")).expect_err("a folder").to_string().contains("no regular file"));
+    assert!(read_argument(&folder.path("gone")).is_err());
     folder.write("large", vec![b' '; (MOST_BYTES + 1) as usize]);
-    assert!(read(&folder.path("large")).expect_err("large").to_string().contains("more than 1 MiB"));
+    assert!(read_argument(&folder.path("large")).expect_err("large").to_string().contains("more than 1 MiB"));
+}
+
+#[test]
+fn each_message_says_which_file_it_is_about_and_what_names_it() {
+    let path = Path::new("/nowhere/config");
+    for (source, name) in [
+        (KubeconfigSource::Argument, "the kubeconfig /nowhere/config (of `kubeconfig=`)"),
+        (KubeconfigSource::Variable, "the kubeconfig /nowhere/config (of the variable KUBECONFIG)"),
+        (KubeconfigSource::Home, "the kubeconfig /nowhere/config (~/.kube/config)"),
+    ] {
+        let gone = read(path, source).expect_err("no file").to_string();
+        assert!(gone.starts_with(&format!("{name} cannot be used: there is no such file; ")), "{gone}");
+        let wrong = parse("a: [", path, source).expect_err("no YAML").to_string();
+        assert!(wrong.starts_with(&format!("{name} is no kubeconfig in YAML")), "{wrong}");
+        let right = parse(&config("", ""), path, source).expect("access");
+        assert_eq!(right.origin, name);
+    }
 }
