@@ -28,10 +28,9 @@ fn any_number_of_changes_is_judged_once() {
     for n in [1, 10, 1000] {
         let mut health = Health::new(HealthConfig::default(), &vec![1.0; n as usize], 0, Key::new(1));
         let (names, before) = (names(n), health.version());
-        health.change_targets(5, &replacements(n, &names));
+        health.change_targets(5, replacements(n, &names));
         assert_eq!((health.version() - before, health.count()), (1, (n, n)));
-        let weights: Vec<_> = (n..2 * n).map(|t| (TargetId(t), 3.0)).collect();
-        health.set_weights(&weights);
+        health.set_weights((n..2 * n).map(|t| (TargetId(t), 3.0)));
         assert_eq!(health.version() - before, 2);
     }
 }

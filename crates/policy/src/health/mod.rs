@@ -330,39 +330,43 @@ impl Health {
 
     /// Sets a weight.
     pub fn set_weight(&mut self, target: TargetId, weight: f64) {
-        self.set_weights(&[(target, weight)]);
+        self.set_weights([(target, weight)]);
     }
 
     /// Sets any number of weights; the whole is judged once.
-    pub fn set_weights(&mut self, weights: &[(TargetId, f64)]) {
+    pub fn set_weights(&mut self, weights: impl IntoIterator<Item = (TargetId, f64)>) {
+        let mut is_same = true;
         for (target, weight) in weights {
+            is_same = false;
             if let Some(w) = self.weights.get_mut(target.index()) {
                 *w = weight.max(0.0);
             }
         }
-        if !weights.is_empty() {
+        if !is_same {
             self.judge();
         }
     }
 
     /// Adds and removes targets, in this order; the whole is judged once.
-    pub fn change_targets(&mut self, now_ns: u64, changes: &[TargetChange<'_>]) {
+    pub fn change_targets<'a>(&mut self, now_ns: u64, changes: impl IntoIterator<Item = TargetChange<'a>>) {
         // Then a count of targets is all that there is to judge.
         let is_plain = self.is_plain();
+        let mut is_same = true;
         for change in changes {
+            is_same = false;
             let target = change.target();
             let counts = |health: &Health| {
                 let i = target.index();
                 u32::from(health.exists.get(i) == Some(&true) && health.weights[i] > 0.0)
             };
             self.targets -= counts(self);
-            match *change {
+            match change {
                 TargetChange::Add { target, weight, .. } => self.add(now_ns, target, weight),
                 TargetChange::Remove(target) => self.remove(target),
             }
             self.targets += counts(self);
         }
-        if changes.is_empty() {
+        if is_same {
             return;
         }
         if !is_plain {

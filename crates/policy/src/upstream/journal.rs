@@ -299,7 +299,7 @@ mod tests {
             TargetChange::Remove(TargetId(1)),
         ];
         let mut owner = Health::new(UpstreamConfig::default().health, &[1.0; 3], 0, Key::new(2));
-        owner.change_targets(5, &changes);
+        owner.change_targets(5, changes);
         for health in [None, Some(Snapshot::new(&owner))] {
             let (mut first, mut again) = (new(), new());
             let names = TargetNames::default();

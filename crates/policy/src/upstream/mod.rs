@@ -425,7 +425,7 @@ impl Upstream {
         for own in self.loops.all_mut() {
             own.change_targets(now_ns, changes, table.as_ref());
         }
-        self.health.change_targets(now_ns, changes);
+        self.health.change_targets(now_ns, changes.iter().copied());
         self.make_room(changes.iter().copied());
         if is_known && self.health.is_plain() {
             // Health says no more of them than the changes have.
@@ -462,7 +462,7 @@ impl Upstream {
                 self.simplify();
             }
             None => {
-                self.health.change_targets(now_ns, &changes.collect::<Vec<_>>());
+                self.health.change_targets(now_ns, changes);
                 self.look(now_ns);
             }
         }
@@ -508,7 +508,7 @@ impl Upstream {
                 weights.push((target, weight));
             }
         }
-        self.health.set_weights(&weights);
+        self.health.set_weights(weights);
         self.look(now_ns);
     }
 

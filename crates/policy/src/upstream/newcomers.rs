@@ -188,7 +188,7 @@ fn neither_a_reload_nor_a_successor_begins_ramps_anew() {
         let config = || HealthConfig { slow_start: Some(slow_start.clone()), ..HealthConfig::default() };
         let mut health = Health::new(config(), &[1.0; 3], 0, Key::new(1));
         let add = |target| TargetChange::Add { target, weight: 1.0, name: "" };
-        health.change_targets(80 * S, &[add(TargetId(3))]);
+        health.change_targets(80 * S, [add(TargetId(3))]);
         health.tick(92 * S);
         let views = |health: &Health| TargetId::all(4).map(|t| health.view(t)).collect::<Vec<_>>();
         let before = views(&health);

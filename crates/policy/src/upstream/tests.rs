@@ -575,7 +575,7 @@ fn loops_share_limits_and_probation() {
     assert_eq!(target(lp.pick(&ask(2, S))).target, TargetId(2), "the probe is somebody else's");
     lp.set_probing(TargetId(1), false);
     assert_eq!(target(lp.pick(&ask(3, S))).target, TargetId(1));
-    process.change_targets(0, &[TargetChange::Remove(TargetId(1))]);
+    process.change_targets(0, [TargetChange::Remove(TargetId(1))]);
     lp.remove(S, TargetId(1));
     lp.follow(S, &Snapshot::new(&process));
     lp.set_full(TargetId(0), false);

@@ -11,7 +11,7 @@ use super::state::{GraphKeys, PlanIds, ProcessState};
 use crate::exchange::NodeId;
 use crate::exchange::upstream::described;
 use crate::nodes::Id;
-use crate::nodes::lb::Shape;
+use crate::nodes::lb::{Shape, TargetFlags};
 use crate::nodes::route::RuleTable;
 use crate::transport::inner::Inner;
 use std::any::Any;
@@ -48,6 +48,8 @@ pub(crate) struct Blueprint {
     pub outer: Vec<End>,
     /// By balancer: see [`super::state::PlanIds::places`].
     places: BTreeMap<NodeId, Arc<()>>,
+    /// The state of the targets of each balancer that all loops share. Here no thread that serves clients frees it.
+    flags: Arc<BTreeMap<NodeId, Arc<TargetFlags>>>,
     /// What its graphs share with those of the one before, where only members of fleets have changed since.
     pub sharing: Option<Sharing>,
     /// The number of targets that were added and removed since the one before.
@@ -115,7 +117,8 @@ impl Blueprint {
         made_ns: u64,
         draws: Draws,
     ) -> Blueprint {
-        let PlanIds { keys, targets, names, places, changes } = state.prepare(epoch, &point, &draws, made_ns);
+        let PlanIds { keys, targets, names, places, flags, changes } =
+            state.prepare(epoch, &point, &draws, made_ns);
         let connections = limits(&point, &serving);
         let inner = Inner::default();
         let parts = |(id, nodes)| {
@@ -136,6 +139,7 @@ impl Blueprint {
             lbs: Arc::new(lbs),
             outer,
             places,
+            flags: Arc::new(flags),
             sharing: None,
             changes,
             rules: tables(&point),
@@ -189,7 +193,7 @@ impl Blueprint {
 
     /// All that grows with the plan. A thread that keeps these frees them, instead of the thread with the last graph.
     pub fn large_parts(&self) -> Vec<Arc<dyn Any + Send + Sync>> {
-        vec![self.point.clone(), self.serving.clone(), self.lbs.clone()]
+        vec![self.point.clone(), self.serving.clone(), self.lbs.clone(), self.flags.clone()]
     }
 
     /// The identity of a node.
@@ -206,6 +210,12 @@ impl Blueprint {
     pub fn shape(&self, lb: NodeId) -> Arc<Shape> {
         let known = self.lbs.get(&lb).map(|lb| lb.shape.clone());
         known.unwrap_or_else(|| Arc::new(shape(&self.point, lb, &[], TargetNames::default())))
+    }
+
+    /// The state of a balancer's targets that all loops share.
+    pub fn flags(&self, lb: NodeId) -> Arc<TargetFlags> {
+        let none = || Arc::new(TargetFlags::new(0, false, Box::default()));
+        self.flags.get(&lb).cloned().unwrap_or_else(none)
     }
 
     /// What the balancer chooses by, if it hashes.
@@ -280,7 +290,7 @@ impl Blueprint {
         let mut health = Health::new(config, &self.shape(node).weights, self.made_ns, draw);
         let targets = (0..).map(TargetId).zip(self.targets(node));
         let gone = targets.filter(|(_, node)| node.is_none()).map(|(target, _)| TargetChange::Remove(target));
-        health.change_targets(self.made_ns, &gone.collect::<Vec<_>>());
+        health.change_targets(self.made_ns, gone);
         health
     }
 

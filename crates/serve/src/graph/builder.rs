@@ -539,7 +539,7 @@ impl Builder<'_> {
         semaphore: Option<&Rc<LocalSemaphore>>,
     ) -> Rc<LbState> {
         let own_id = self.blueprint.id(id);
-        let flags = self.state.process().flags(own_id.0);
+        let flags = self.blueprint.flags(id);
         let draw = self.blueprint.draws.state(id, self.on_loop(lb));
         let (state, is_new) = self.state.balancer(own_id.0, || {
             let made = BalancerCreated {

@@ -125,6 +125,8 @@ pub(crate) struct PlanIds {
     pub names: BTreeMap<NodeId, TargetNames>,
     /// By balancer: kept as long as a request of this epoch can be at an index of its targets.
     pub places: BTreeMap<NodeId, Arc<()>>,
+    /// The state of their targets that all loops share.
+    pub flags: BTreeMap<NodeId, Arc<TargetFlags>>,
     pub changes: Changes,
 }
 
@@ -190,9 +192,9 @@ impl ProcessState {
             let joined_ns = draws.joined_ns(id);
             self.renew(&mut known, key, wanted(spec, count, joined_ns), now_ns);
         }
-        flags(point, &keys, &targets, &mut known);
+        let flags = flags(point, &keys, &targets, &mut known);
         self.time_lines(point, &keys, draws, &mut known);
-        PlanIds { keys, targets, names, places, changes }
+        PlanIds { keys, targets, names, places, flags, changes }
     }
 
     /// Creates the shared state of a node; existing state of that kind is kept.
@@ -325,12 +327,6 @@ impl ProcessState {
         if let Some(State::Warmup(warmup)) = self.get(key) { Some(warmup) } else { None }
     }
 
-    /// The state of a balancer's targets that all loops share; empty, if there is no such balancer.
-    pub fn flags(&self, key: u32) -> Arc<TargetFlags> {
-        let none = || Arc::new(TargetFlags::new(0, false, Box::default()));
-        self.known().flags.get(&key).cloned().unwrap_or_else(none)
-    }
-
     /// Connections to a target, over all loops.
     pub fn open(&self, target: u32) -> Arc<Counter> {
         self.known().open.entry(target).or_default().clone()
@@ -407,8 +403,9 @@ fn flags(
     keys: &Keys,
     targets: &BTreeMap<NodeId, Box<[Option<NodeId>]>>,
     known: &mut Registry,
-) {
+) -> BTreeMap<NodeId, Arc<TargetFlags>> {
     known.loads.add(point, &keys.nodes);
+    let mut all = BTreeMap::new();
     for (id, targets) in targets {
         let (node, key) = (&point.nodes[*id as usize], keys.nodes[*id as usize]);
         let Spec::Lb(lb) = &point.specs[node.spec as usize] else { continue };
@@ -422,8 +419,11 @@ fn flags(
         let new = new.with_counts(lb.sees_counts_every_ns().is_some(), before.as_deref());
         let exists: Vec<bool> = targets.iter().map(Option::is_some).collect();
         let new = new.with_reports(lb.balance.load_field().is_some(), &exists, before.as_deref());
-        known.flags.insert(key, Arc::new(new));
+        let new = Arc::new(new);
+        known.flags.insert(key, new.clone());
+        all.insert(*id, new);
     }
+    all
 }
 
 /// All nodes behind one.

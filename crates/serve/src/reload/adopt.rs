@@ -29,8 +29,11 @@ pub(crate) fn prepare(lp: &Rc<Loop>, generation: Arc<Generation>, done: Sender<(
     lp.core.runtime.spawn(async move {
         // A reload that could not wait has taken it.
         while own.has_draft(&draft) && build_some(&own, &generation, &draft, AT_ONCE) == Some(false) {
+            // What a slice has freed would else be merged when the graph is adopted, that of all slices at once.
+            weir_heap::merge_freed();
             own.core.runtime.next_turn().await;
         }
+        weir_heap::merge_freed();
         // Before the thread that began this may free it.
         drop(generation);
         let _ = done.send(());

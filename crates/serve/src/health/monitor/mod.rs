@@ -481,21 +481,24 @@ impl Monitored {
         let mut health = old.health;
         let (config, draw) = graph.blueprint.health_config(own.node, lb);
         health.configure(config, now_ns, draw);
-        let (mut changes, mut weights) = (Vec::new(), Vec::new());
         let shape = graph.blueprint.shape(own.node);
-        let Shape { exists, weights: file_weights, .. } = &*shape;
-        for ((target, exists), weight) in (0..).map(TargetId).zip(exists).zip(file_weights) {
-            let i = target.index();
-            let was = old.shape.exists.get(i).copied().unwrap_or_default();
-            match (was, *exists) {
-                (true, false) => changes.push(TargetChange::Remove(target)),
-                (false, true) => changes.push(TargetChange::Add { target, weight: *weight, name: "" }),
-                (true, true) if old.shape.weights[i] != *weight => weights.push((target, *weight)),
-                _ => {}
-            }
-        }
-        health.set_weights(&weights);
-        health.change_targets(now_ns, &changes);
+        let Shape { exists, weights, .. } = &*shape;
+        let targets = || {
+            let were = old.shape.exists.iter().copied().chain(std::iter::repeat(false));
+            (0..).map(TargetId).zip(exists.iter().copied()).zip(were)
+        };
+        // No list is made of what may be all of a hundred thousand targets: writing it takes as long as the rest.
+        let other_weight = |((target, is), was): ((TargetId, bool), bool)| {
+            let (weight, i) = (weights[target.index()], target.index());
+            (is && was && old.shape.weights[i] != weight).then_some((target, weight))
+        };
+        health.set_weights(targets().filter_map(other_weight));
+        let change = |((target, is), was): ((TargetId, bool), bool)| match (was, is) {
+            (true, false) => Some(TargetChange::Remove(target)),
+            (false, true) => Some(TargetChange::Add { target, weight: weights[target.index()], name: "" }),
+            _ => None,
+        };
+        health.change_targets(now_ns, targets().filter_map(change));
         // The caller publishes changes of the set.
         health.take_transitions().for_each(drop);
         let mut counts = old.counts;
