@@ -88,7 +88,7 @@ fn load_fields(point: &Point, lbs: impl Iterator<Item = NodeId>) -> Arc<[Box<str
 /// The targets of one balancer, by their indices. Made once for all threads, and freed on none that serves clients.
 struct LbTargets {
     /// `None`: no target any more.
-    nodes: Box<[Option<NodeId>]>,
+    nodes: Arc<[Option<NodeId>]>,
     shape: Arc<Shape>,
     /// What a policy that hashes chooses by. It lies here so that no thread that serves clients makes or frees it.
     table: Option<Table>,
@@ -204,6 +204,11 @@ impl Blueprint {
     /// The targets of a balancer by their indices.
     pub fn targets(&self, lb: NodeId) -> &[Option<NodeId>] {
         self.lbs.get(&lb).map_or(&[], |lb| &lb.nodes)
+    }
+
+    /// The same, which graphs of all threads share.
+    pub fn all_targets(&self, lb: NodeId) -> Arc<[Option<NodeId>]> {
+        self.lbs.get(&lb).map_or_else(Arc::default, |lb| lb.nodes.clone())
     }
 
     /// What the state of a balancer is for.
@@ -370,7 +375,7 @@ impl LbTargets {
             are_fixed: ends.iter().all(|ends| ends.has_fixed),
             ends,
             cookies: None,
-            nodes,
+            nodes: nodes.into(),
         }
     }
 
@@ -383,7 +388,7 @@ impl LbTargets {
 
     /// With cookies made with this key, if there is one.
     fn with_cookies(self, point: &Point, key: Option<&[u64; 2]>) -> LbTargets {
-        let targets = (0..).map(TargetId).zip(&self.nodes);
+        let targets = (0..).map(TargetId).zip(self.nodes.iter());
         // Where a verification plays changes, members have one name, and keep their nodes: a cookie never means another
         // member than the one that set it.
         let plays = point.fleets.as_ref().is_some_and(|fleets| fleets.changes);

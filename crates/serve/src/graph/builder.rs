@@ -479,7 +479,7 @@ impl Builder<'_> {
             newest: self.newest.clone(),
             _places: self.blueprint.places(id),
             state,
-            targets: self.blueprint.targets(id).into(),
+            targets: self.blueprint.all_targets(id),
             moves_on: self.in_run,
             is_the_owners: lb.has_one_state(),
             owner: self.owner.clone(),

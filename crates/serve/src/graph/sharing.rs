@@ -12,6 +12,9 @@ pub(crate) struct Sharing {
     epoch: u32,
     /// By chunk, whether all of its nodes are the same.
     chunks: Box<[bool]>,
+    /// The identities of targets to which ways of clients lead only now, or only before.
+    pub gained: Box<[u32]>,
+    pub lost: Box<[u32]>,
 }
 
 impl Sharing {
@@ -25,7 +28,12 @@ impl Sharing {
             end.min(was) == end.min(count)
                 && (chunk * CHUNK..end.min(count)).all(|id| is_same(before, now, id as NodeId))
         };
-        Sharing { epoch: before.epoch, chunks: (0..count.div_ceil(CHUNK)).map(is_same).collect() }
+        Sharing {
+            epoch: before.epoch,
+            chunks: (0..count.div_ceil(CHUNK)).map(is_same).collect(),
+            gained: missing(&now.reached, &before.reached),
+            lost: missing(&before.reached, &now.reached),
+        }
     }
 
     /// The epoch of the one before.
@@ -37,6 +45,16 @@ impl Sharing {
     pub fn has(&self, chunk: usize) -> bool {
         self.chunks.get(chunk) == Some(&true)
     }
+}
+
+/// What of one ascending list is missing in another.
+fn missing(of: &[u32], within: &[u32]) -> Box<[u32]> {
+    let mut within = within.iter().peekable();
+    let is_missing = |key: &&u32| {
+        while within.next_if(|other| other < key).is_some() {}
+        within.peek() != Some(key)
+    };
+    of.iter().filter(is_missing).copied().collect()
 }
 
 /// Whether the nodes that both have by this number would be built alike. Those that differ from epoch to epoch never are.

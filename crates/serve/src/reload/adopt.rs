@@ -138,11 +138,27 @@ pub(crate) fn listeners(lp: &Loop, generation: &Generation) -> BTreeMap<usize, (
     listeners
 }
 
+/// Closes the idle connections of targets to which no way leads any more, and keeps those of targets to which one leads again.
+fn retire(lp: &Rc<Loop>, graph: &Graph, before: Option<&Graph>) {
+    let (blueprint, is_built_in) = (&graph.blueprint, lp.number == lp.process.built_in());
+    if let (false, Some(sharing), Some(before)) = (is_built_in, &blueprint.sharing, before)
+        && sharing.epoch() == before.blueprint.epoch
+        && lp.targets.retire_changed(&sharing.gained, &sharing.lost)
+    {
+        return;
+    }
+    let reached = if is_built_in { graph.reached_inside().into() } else { blueprint.reached.clone() };
+    let (own, pass) = (lp.clone(), lp.targets.begin_pass());
+    let retires = async move { own.targets.retire_but(&own.core.runtime, pass, &reached).await };
+    lp.core.runtime.spawn(retires);
+}
+
 /// Adopts a generation: on the owner's thread, a loop's, or that of the built-in servers.
 pub(crate) fn adopt(lp: &Rc<Loop>, reload: Reload) {
     let Reload { generation, sockets, own, mut seen, done } = reload;
     let draft = lp.take_draft(generation.blueprint.epoch).unwrap_or_default();
     let Some(graph) = build(lp, &generation, &draft) else { return };
+    let before = lp.graph();
     lp.set_graph(graph.clone());
     if lp.number != lp.process.built_in() {
         let removed = lp.set_listeners(listeners(lp, &generation));
@@ -166,13 +182,7 @@ pub(crate) fn adopt(lp: &Rc<Loop>, reload: Reload) {
         gone
     };
     end_later(lp, gone);
-    let reached: Arc<[u32]> = match lp.number == lp.process.built_in() {
-        true => graph.reached_inside().into(),
-        false => generation.blueprint.reached.clone(),
-    };
-    let retiring = lp.clone();
-    let rt = &lp.core.runtime;
-    rt.spawn(async move { retiring.targets.retire_but(&retiring.core.runtime, &reached).await });
+    retire(lp, &graph, before.as_deref());
     for (number, socket) in own {
         match socket.watch(&lp.core.runtime) {
             Ok(socket) => accept::begin(lp, number, socket),

@@ -44,6 +44,9 @@ pub(crate) struct Target {
     retired: Cell<bool>,
 }
 
+/// Changes of few targets between passes over all.
+const MOST_SMALL_CHANGES: u32 = 64;
+
 /// The targets of a loop.
 #[derive(Default)]
 pub(crate) struct Targets {
@@ -52,8 +55,11 @@ pub(crate) struct Targets {
     resting: Rc<BothResting>,
     /// Where connections are closed that end together, and targets freed that no graph has any more.
     discards: Rc<Discards>,
-    /// The number of the last generation's pass over the targets.
+    /// The number of the last pass over all of them, and whether it goes on.
     pass: Cell<u64>,
+    is_passing: Cell<bool>,
+    /// Changes of few targets since then.
+    small_changes: Cell<u32>,
     /// The identities of the retired ones that are here.
     retired: RefCell<BTreeSet<u32>>,
     /// Targets that were visited between two polls of the sockets.
@@ -126,15 +132,50 @@ impl Targets {
         target.clone()
     }
 
+    /// Retires the targets that ways no longer lead to, and takes back those that they lead to again, where the others are as
+    /// they were. Returns `false`, and does nothing, where only a pass over all will do: these are too many to be visited at
+    /// once, or an earlier pass goes on. So it does now and then, for targets to which no way has ever led.
+    pub fn retire_changed(&self, gained: &[u32], lost: &[u32]) -> bool {
+        let before = self.small_changes.get();
+        if self.is_passing.get() || gained.len() + lost.len() > AT_ONCE || before >= MOST_SMALL_CHANGES {
+            return false;
+        }
+        self.small_changes.set(before + 1);
+        let mut closing = Vec::new();
+        {
+            let (targets, mut retired) = (self.by_key.borrow(), self.retired.borrow_mut());
+            for key in gained {
+                if retired.remove(key)
+                    && let Some(target) = targets.get(key)
+                {
+                    target.retired.set(false);
+                }
+            }
+            for target in lost.iter().filter_map(|key| targets.get(key)) {
+                if retired.insert(target.key) {
+                    closing.extend(target.retire());
+                }
+            }
+        }
+        self.discards.put(closing, Slice::Connections);
+        true
+    }
+
+    /// Begins a pass over all targets, and ends the one before; [`Targets::retire_but`] makes it.
+    pub fn begin_pass(&self) -> u64 {
+        self.pass.set(self.pass.get() + 1);
+        self.is_passing.set(true);
+        self.small_changes.set(0);
+        self.pass.get()
+    }
+
     /// Retires all targets except these, whose identities ascend: their idle connections close, and no further one is
-    /// kept. In slices; ends early if a later generation retires its own. It looks at identities alone where nothing changes:
-    /// each target is in lines of memory of its own.
-    pub async fn retire_but(&self, rt: &Runtime, reached: &[u32]) {
-        let pass = self.pass.get() + 1;
-        self.pass.set(pass);
+    /// kept. In slices; ends early if another `pass` has begun. It looks at identities alone where nothing changes: each
+    /// target is in lines of memory of its own.
+    pub async fn retire_but(&self, rt: &Runtime, pass: u64, reached: &[u32]) {
         let mut reached = reached.iter().copied().peekable();
         let mut after = None;
-        loop {
+        while self.pass.get() == pass {
             let mut closing = Vec::new();
             after = self.visit_some(rt, after, |key, target| {
                 while reached.next_if(|reached| *reached < key).is_some() {}
@@ -148,12 +189,10 @@ impl Targets {
             });
             self.discards.put(closing, Slice::Connections);
             if after.is_none() {
+                self.is_passing.set(false);
                 return;
             }
             rt.next_turn().await;
-            if self.pass.get() != pass {
-                return;
-            }
         }
     }
 
@@ -404,5 +443,30 @@ impl Rests<true> for Target {
 
     fn is_kept(&self) -> bool {
         self.multiplexed.len() > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_changes_are_made_without_a_pass_unless_one_goes_on_or_is_due() {
+        let targets = Targets::default();
+        let one = |key| targets.get(key, &Origin::new(false), || Place::Unix("origin".into()));
+        let all: Vec<Rc<Target>> = (0..1000).map(one).collect();
+        let retired =
+            || all.iter().filter(|target| target.retired.get()).map(|target| target.key).collect::<Vec<_>>();
+        assert!(targets.retire_changed(&[], &[3, 7, 5000]));
+        assert!(targets.retire_changed(&[3], &[9]));
+        assert_eq!(retired(), [7, 9]);
+        let many: Vec<u32> = (0..1000).collect();
+        assert!(!targets.retire_changed(&[], &many), "a request would wait for all of them");
+        assert_eq!(retired(), [7, 9]);
+        targets.begin_pass();
+        assert!(!targets.retire_changed(&[7], &[]), "the pass knows nothing of it");
+        targets.is_passing.set(false);
+        let small = (0..100).take_while(|_| targets.retire_changed(&[], &[])).count();
+        assert_eq!(small, MOST_SMALL_CHANGES as usize);
     }
 }

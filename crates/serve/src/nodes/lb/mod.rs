@@ -58,7 +58,7 @@ pub(crate) struct Lb {
     /// The state that belongs to this thread.
     pub state: Rc<LbState>,
     /// Its targets, by index; `None`: not in this graph.
-    pub targets: Box<[Option<NodeId>]>,
+    pub targets: Arc<[Option<NodeId>]>,
     /// Whether requests may go on in a later graph though this one has targets: in a verification, whose graphs differ by
     /// targets alone.
     pub moves_on: bool,
@@ -324,7 +324,7 @@ impl Lb {
     /// Whether all targets of this graph were removed: its requests go to those of the newest graph.
     #[cold]
     fn is_superseded(&self) -> bool {
-        !(0..).zip(&self.targets).any(|(index, target)| target.is_some() && self.state.has(TargetId(index)))
+        !(0..).zip(self.targets.iter()).any(|(index, target)| target.is_some() && self.state.has(TargetId(index)))
     }
 
     /// Whether a request can be sent to a target that the owner has picked: it may have been removed again since.
