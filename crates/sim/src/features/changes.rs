@@ -256,18 +256,16 @@ impl Engine<'_> {
         Some(index)
     }
 
-    /// A request is sent to a target of a balancer with nothing around it.
+    /// A request is sent to a target of a balancer with nothing around it, in a run with results over time.
     #[cold]
     pub(crate) fn goes_to_target(&mut self, instance: u32, target: TargetId, now_ns: u64) {
         let code = self.core.code();
-        if code.watch.is_some() {
-            let place = self.core.balancer(instance).place(target);
-            let first = instance % code.instances.len() as u32;
-            self.features.changes.sends_to(code, first, place, now_ns);
-        }
+        let place = self.core.balancer(instance).place(target);
+        let first = instance % code.instances.len() as u32;
+        self.features.changes.sends_to(code, first, place, now_ns);
     }
 
-    /// A request has left a target of a balancer with nothing around it.
+    /// A request has left a target of a balancer with nothing around it. Only where a return [means anything](Changes::follows_returns) it need be called.
     #[inline]
     pub(crate) fn leaves_target(&mut self, instance: u32, target: TargetId, now_ns: u64) {
         let code = self.core.code();

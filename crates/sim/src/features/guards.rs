@@ -326,7 +326,7 @@ impl Engine<'_> {
     /// A request has left a target, which may be a member that is listed no more.
     #[inline]
     fn leaves_member(&mut self, index: u32, target: TargetId, now_ns: u64) {
-        if self.core.code().changes.is_none() {
+        if !self.features.changes.follows_returns() {
             return;
         }
         let (first, _) = self.features.guards.place(index);

@@ -36,6 +36,8 @@ pub(crate) struct Changes {
     pub(super) lists: Vec<Lists>,
     /// For each balancer the places of members that have left, or were not listed at some time.
     missed: Vec<Vec<bool>>,
+    /// Whether there is any such place.
+    has_missed: bool,
     /// Events that are scheduled and will happen.
     pub to_come: u32,
     /// When members were there.
@@ -107,6 +109,7 @@ impl Changes {
             settings: Settings::default(),
             lists: tables.map_or_else(Vec::new, Lists::new_by_view),
             missed: tables.map_or_else(Vec::new, |tables| vec![Vec::new(); tables.views.len()]),
+            has_missed: false,
             to_come: 0,
             processes: tables.map_or_else(Vec::new, ProcessState::all),
             draining: BTreeSet::new(),
@@ -212,6 +215,7 @@ impl Changes {
                 let Some(&place) = view.places.get(&of.member()) else { continue };
                 missed.resize(view.members.len(), false);
                 missed[place as usize] = true;
+                self.has_missed = true;
             }
         }
     }
@@ -394,6 +398,13 @@ impl Changes {
             let unlisted = registry.unlisted.union(&registry.away).count() as u32;
             (registry.up.len() as u32, unlisted, by_number)
         })
+    }
+
+    /// Whether a request that leaves a target means anything: some member has left or was not listed, or results over time
+    /// count it. Read for each request, so that runs pay for this only from then on.
+    #[inline]
+    pub fn follows_returns(&self) -> bool {
+        self.has_missed || self.watch.is_some()
     }
 
     /// A request has left a target of a balancer over fleets.

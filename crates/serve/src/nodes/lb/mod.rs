@@ -324,7 +324,9 @@ impl Lb {
     /// Whether all targets of this graph were removed: its requests go to those of the newest graph.
     #[cold]
     fn is_superseded(&self) -> bool {
-        !(0..).zip(self.targets.iter()).any(|(index, target)| target.is_some() && self.state.has(TargetId(index)))
+        !(0..)
+            .zip(self.targets.iter())
+            .any(|(index, target)| target.is_some() && self.state.has(TargetId(index)))
     }
 
     /// Whether a request can be sent to a target that the owner has picked: it may have been removed again since.

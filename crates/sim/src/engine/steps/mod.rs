@@ -209,7 +209,7 @@ impl Engine<'_> {
                             pc = target.pc as usize;
                             member = target.member;
                             self.core.members[member.index()].entries += i32::from(state.selected());
-                            if site.changes {
+                            if site.changes && code.watch.is_some() {
                                 self.goes_to_target(instance, index, now_ns);
                                 again!();
                             }
@@ -236,7 +236,7 @@ impl Engine<'_> {
                     if site.counts || failed || site.changes {
                         let target = TargetId(self.core.states.rows.frame(state, slot, depth - 1)[2]);
                         let instance = instance!(site);
-                        if site.changes {
+                        if site.changes && self.features.changes.follows_returns() {
                             self.leaves_target(instance, target, now_ns);
                             again!();
                         }
