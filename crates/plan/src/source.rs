@@ -31,10 +31,7 @@ impl SourceKind {
             }
             (SourceKind::Eureka(own), SourceKind::Eureka(other)) => own.app.eq_ignore_ascii_case(&other.app),
             (SourceKind::Consul(own), SourceKind::Consul(other)) => {
-                let of = |source: &ConsulSource| {
-                    (source.service.clone(), source.tag.clone(), source.datacenter.clone())
-                };
-                of(own) == of(other)
+                (&own.service, &own.tag, &own.datacenter) == (&other.service, &other.tag, &other.datacenter)
             }
             (SourceKind::Kubernetes(own), SourceKind::Kubernetes(other)) => {
                 (&own.service, &own.namespace) == (&other.service, &other.namespace)
@@ -220,6 +217,71 @@ impl fmt::Display for SourceKind {
                 Some(namespace) => write!(f, "kubernetes {namespace}/{service}"),
                 None => write!(f, "kubernetes {service}"),
             },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dns(name: &str, records: DnsRecords, hold_ns: u64) -> SourceKind {
+        SourceKind::Dns(DnsSource { name: name.to_owned(), records, hold_ns, servers: Vec::new() })
+    }
+
+    fn eureka(url: &str, app: &str) -> SourceKind {
+        SourceKind::Eureka(EurekaSource {
+            urls: vec![url.to_owned()],
+            app: app.to_owned(),
+            secure: false,
+            host: EurekaHost::Ip,
+            poll_ns: 1,
+            auth: None,
+            tls: None,
+        })
+    }
+
+    fn consul(url: &str, tag: Option<&str>, datacenter: Option<&str>) -> SourceKind {
+        let (tag, datacenter) = (tag.map(str::to_owned), datacenter.map(str::to_owned));
+        SourceKind::Consul(ConsulSource { tag, datacenter, ..ConsulSource::new(url, "web") })
+    }
+
+    fn kubernetes(namespace: Option<&str>, kubeconfig: Option<&str>) -> SourceKind {
+        let (namespace, kubeconfig) = (namespace.map(str::to_owned), kubeconfig.map(str::to_owned));
+        SourceKind::Kubernetes(KubernetesSource {
+            service: "web".to_owned(),
+            namespace,
+            port: None,
+            kubeconfig,
+        })
+    }
+
+    #[test]
+    fn a_service_is_the_same_however_it_is_asked_for() {
+        let on = |port| DnsRecords::Addresses { port };
+        let same = [
+            (dns("a", on(80), 1), dns("a", on(80), 2)),
+            (eureka("http://a", "SHOP"), eureka("http://b", "shop")),
+            (consul("http://a", None, None), consul("http://b", None, None)),
+            (kubernetes(None, None), kubernetes(None, Some("config"))),
+            (SourceKind::File("a".to_owned()), SourceKind::File("a".to_owned())),
+        ];
+        for (one, other) in &same {
+            assert!(one.is_same_service(other) && other.is_same_service(one), "{one} and {other}");
+        }
+        let others = [
+            (dns("a", on(80), 1), dns("b", on(80), 1)),
+            (dns("a", on(80), 1), dns("a", on(81), 1)),
+            (dns("a", on(80), 1), dns("a", DnsRecords::Services, 1)),
+            (eureka("http://a", "SHOP"), eureka("http://a", "SHOPS")),
+            (consul("http://a", None, None), consul("http://a", Some("blue"), None)),
+            (consul("http://a", None, None), consul("http://a", None, Some("east"))),
+            (kubernetes(None, None), kubernetes(Some("prod"), None)),
+            (SourceKind::File("a".to_owned()), SourceKind::File("b".to_owned())),
+            (SourceKind::File("web".to_owned()), kubernetes(None, None)),
+        ];
+        for (one, other) in &others {
+            assert!(!one.is_same_service(other) && !other.is_same_service(one), "{one} and {other}");
         }
     }
 }

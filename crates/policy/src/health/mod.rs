@@ -335,25 +335,27 @@ impl Health {
 
     /// Sets any number of weights; the whole is judged once.
     pub fn set_weights(&mut self, weights: impl IntoIterator<Item = (TargetId, f64)>) {
-        let mut is_same = true;
+        let mut weights = weights.into_iter().peekable();
+        if weights.peek().is_none() {
+            return;
+        }
         for (target, weight) in weights {
-            is_same = false;
             if let Some(w) = self.weights.get_mut(target.index()) {
                 *w = weight.max(0.0);
             }
         }
-        if !is_same {
-            self.judge();
-        }
+        self.judge();
     }
 
     /// Adds and removes targets, in this order; the whole is judged once.
     pub fn change_targets<'a>(&mut self, now_ns: u64, changes: impl IntoIterator<Item = TargetChange<'a>>) {
+        let mut changes = changes.into_iter().peekable();
+        if changes.peek().is_none() {
+            return;
+        }
         // Then a count of targets is all that there is to judge.
         let is_plain = self.is_plain();
-        let mut is_same = true;
         for change in changes {
-            is_same = false;
             let target = change.target();
             let counts = |health: &Health| {
                 let i = target.index();
@@ -365,9 +367,6 @@ impl Health {
                 TargetChange::Remove(target) => self.remove(target),
             }
             self.targets += counts(self);
-        }
-        if is_same {
-            return;
         }
         if !is_plain {
             return self.judge();

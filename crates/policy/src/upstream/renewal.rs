@@ -38,7 +38,11 @@ impl Upstream {
         debug_assert!(preference.is_none() || balance.takes_subsets(), "the language refuses that");
         *first = PerLoop { preference, ..PerLoop::new(new, passed_over) };
         self.measures = balance.traits().measures;
-        self.ramps = !balance.traits().hashes;
+        let ramps = !balance.traits().hashes;
+        if std::mem::replace(&mut self.ramps, ramps) != ramps {
+            // Weights are those that the former policy sees of the same health.
+            self.followed = None;
+        }
         self.simple = !self.measures && !self.counting && !self.health.listens();
         self.simplify();
     }

@@ -8,7 +8,6 @@ use super::updates::latest;
 use super::words::{Line, Log};
 use super::{Changes, FleetSet};
 use crate::metrics::now_unix_ms;
-use crate::threads::background::yield_to_loops;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -82,10 +81,7 @@ pub(crate) fn start(
 ) -> io::Result<Sender<Message>> {
     let keeper = Keeper::new(door, Sources::new(readers, draw));
     let out = keeper.out.clone();
-    std::thread::Builder::new().name("weir-fleets".to_owned()).spawn(move || {
-        yield_to_loops();
-        keeper.run();
-    })?;
+    std::thread::Builder::new().name("weir-fleets".to_owned()).spawn(move || keeper.run())?;
     Ok(out)
 }
 

@@ -48,7 +48,8 @@ pub(crate) struct Blueprint {
     pub outer: Vec<End>,
     /// By balancer: see [`super::state::PlanIds::places`].
     places: BTreeMap<NodeId, Arc<()>>,
-    /// The state of the targets of each balancer that all loops share. Here no thread that serves clients frees it.
+    /// The state of the targets of each balancer that all loops share. The blueprint has it too, so that the thread that frees
+    /// former blueprints frees it, and none that serves clients.
     flags: Arc<BTreeMap<NodeId, Arc<TargetFlags>>>,
     /// What its graphs share with those of the one before, where only members of fleets have changed since.
     pub sharing: Option<Sharing>,

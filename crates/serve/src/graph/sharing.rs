@@ -31,8 +31,8 @@ impl Sharing {
         Sharing {
             epoch: before.epoch,
             chunks: (0..count.div_ceil(CHUNK)).map(is_same).collect(),
-            gained: missing(&now.reached, &before.reached),
-            lost: missing(&before.reached, &now.reached),
+            gained: list_missing(&now.reached, &before.reached),
+            lost: list_missing(&before.reached, &now.reached),
         }
     }
 
@@ -47,8 +47,8 @@ impl Sharing {
     }
 }
 
-/// What of one ascending list is missing in another.
-fn missing(of: &[u32], within: &[u32]) -> Box<[u32]> {
+/// Lists what of one ascending list is missing in another.
+fn list_missing(of: &[u32], within: &[u32]) -> Box<[u32]> {
     let mut within = within.iter().peekable();
     let is_missing = |key: &&u32| {
         while within.next_if(|other| other < key).is_some() {}
@@ -79,5 +79,19 @@ fn leads_alike(before: &Blueprint, now: &Blueprint, id: NodeId) -> bool {
     match (before.point.nodes[id as usize].to, now.point.nodes[id as usize].to) {
         (Edge::List(_), Edge::List(_)) => before.list(id) == now.list(id),
         (old, new) => old == new,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_what_sets_say() {
+        let lists: [&[u32]; 6] = [&[], &[1], &[1, 2, 3], &[2, 4], &[0, 3, 9], &[4, 5, 6, 7]];
+        for (of, within) in lists.iter().flat_map(|of| lists.iter().map(move |within| (of, within))) {
+            let expected: Vec<u32> = of.iter().copied().filter(|key| !within.contains(key)).collect();
+            assert_eq!(*list_missing(of, within), *expected, "{of:?} in {within:?}");
+        }
     }
 }

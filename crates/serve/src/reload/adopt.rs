@@ -143,7 +143,7 @@ fn retire(lp: &Rc<Loop>, graph: &Graph, before: Option<&Graph>) {
     let (blueprint, is_built_in) = (&graph.blueprint, lp.number == lp.process.built_in());
     if let (false, Some(sharing), Some(before)) = (is_built_in, &blueprint.sharing, before)
         && sharing.epoch() == before.blueprint.epoch
-        && lp.targets.retire_changed(&sharing.gained, &sharing.lost)
+        && lp.targets.retire_changed(&lp.core.runtime, &sharing.gained, &sharing.lost)
     {
         return;
     }
@@ -166,7 +166,8 @@ pub(crate) fn adopt(lp: &Rc<Loop>, reload: Reload) {
     }
     let now_ns = lp.core.now();
     let gone = if let Some(monitor) = lp.monitor() {
-        // The monitor's view comes first, so that the owner's own balancers go through their targets once.
+        // The monitor comes first, by the flags that the graph's balancers have already: its view of the targets comes with
+        // them, and the owner's own balancers go through all of them once.
         let health = monitor.adopt(graph.clone());
         let gone = draft.adopt(now_ns, health.iter().map(|(id, health)| (*id, health)));
         let update = |(id, health)| Some((id, graph.lb(id)?.follow_first(health)));

@@ -16,7 +16,6 @@ use crate::graph::blueprint::Blueprint;
 use crate::graph::draws::Draws;
 use crate::log::AccessLog;
 use crate::metrics::{Reload as ReloadResult, now_unix_ms};
-use crate::threads::background::yield_to_loops;
 use crate::threads::certificates::Certificates;
 use crate::threads::generation::{Conf, Generation, Reload};
 use crate::threads::mail::ToLoop;
@@ -216,10 +215,7 @@ impl Reloader {
         });
         if reloader.options.source.is_some() {
             let own = reloader.clone();
-            std::thread::Builder::new().name("weir-reload".to_owned()).spawn(move || {
-                yield_to_loops();
-                own.run();
-            })?;
+            std::thread::Builder::new().name("weir-reload".to_owned()).spawn(move || own.run())?;
         }
         Ok(reloader)
     }

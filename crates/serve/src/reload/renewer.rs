@@ -5,7 +5,6 @@
 
 use super::reloader::{Reloader, lock};
 use super::renewal_log::RenewalLog;
-use crate::threads::background::yield_to_loops;
 use crate::threads::certificates::WatchedCertificates;
 use std::collections::BTreeSet;
 use std::io;
@@ -66,10 +65,7 @@ fn start(reloader: Arc<Reloader>) -> io::Result<Sender<RenewerMessage>> {
         log: RenewalLog::default(),
         end: None,
     };
-    std::thread::Builder::new().name("weir-renewals".to_owned()).spawn(move || {
-        yield_to_loops();
-        renewer.run();
-    })?;
+    std::thread::Builder::new().name("weir-renewals".to_owned()).spawn(move || renewer.run())?;
     Ok(out)
 }
 

@@ -1,8 +1,7 @@
 //! What a thread that serves has: its loop, the state that all threads of a process share, and the messages among them.
-//! Types, which the rooms above act on, and how a thread of the rooms above yields to loops.
+//! Types only; the rooms above act on them.
 
 pub(crate) mod admission;
-pub(crate) mod background;
 pub(crate) mod certificates;
 pub(crate) mod clients;
 pub(crate) mod event_loop;

@@ -132,33 +132,40 @@ impl Targets {
         target.clone()
     }
 
-    /// Retires the targets that ways no longer lead to, and takes back those that they lead to again, where the others are as
-    /// they were. Returns `false`, and does nothing, where only a pass over all will do: these are too many to be visited at
-    /// once, or an earlier pass goes on. So it does now and then, for targets to which no way has ever led.
-    pub fn retire_changed(&self, gained: &[u32], lost: &[u32]) -> bool {
+    /// Retires these targets, to which no way leads any more, and keeps the connections of those to which one leads again.
+    /// Returns `false`, and does nothing, where a pass over all is needed: they are too many to be visited at once, an earlier
+    /// pass goes on, or it is the 64th change since one. A target that no way ever led to is in neither list.
+    pub fn retire_changed(&self, rt: &Runtime, gained: &[u32], lost: &[u32]) -> bool {
         let before = self.small_changes.get();
         if self.is_passing.get() || gained.len() + lost.len() > AT_ONCE || before >= MOST_SMALL_CHANGES {
             return false;
         }
         self.small_changes.set(before + 1);
         let mut closing = Vec::new();
+        let targets = self.by_key.borrow();
+        for (key, is_reached) in
+            gained.iter().map(|key| (key, true)).chain(lost.iter().map(|key| (key, false)))
         {
-            let (targets, mut retired) = (self.by_key.borrow(), self.retired.borrow_mut());
-            for key in gained {
-                if retired.remove(key)
-                    && let Some(target) = targets.get(key)
-                {
-                    target.retired.set(false);
-                }
-            }
-            for target in lost.iter().filter_map(|key| targets.get(key)) {
-                if retired.insert(target.key) {
-                    closing.extend(target.retire());
-                }
+            if let Some(target) = targets.get(key) {
+                self.visits.count(rt.looks());
+                self.set_reached(*key, target, is_reached, &mut closing);
             }
         }
+        drop(targets);
         self.discards.put(closing, Slice::Connections);
         true
+    }
+
+    /// A way leads to a target, or none does any more: then its idle connections are to be closed. It looks at identities alone
+    /// where nothing changes: each target is in lines of memory of its own.
+    fn set_reached(&self, key: u32, target: &Target, is_reached: bool, closing: &mut Vec<OriginConn>) {
+        let mut retired = self.retired.borrow_mut();
+        // A pass of an earlier generation may have retired it.
+        if is_reached && !retired.is_empty() && retired.remove(&key) {
+            target.retired.set(false);
+        } else if !is_reached && retired.insert(key) {
+            closing.extend(target.retire());
+        }
     }
 
     /// Begins a pass over all targets, and ends the one before; [`Targets::retire_but`] makes it.
@@ -170,8 +177,7 @@ impl Targets {
     }
 
     /// Retires all targets except these, whose identities ascend: their idle connections close, and no further one is
-    /// kept. In slices; ends early if another `pass` has begun. It looks at identities alone where nothing changes: each
-    /// target is in lines of memory of its own.
+    /// kept. In slices; ends early if another `pass` has begun.
     pub async fn retire_but(&self, rt: &Runtime, pass: u64, reached: &[u32]) {
         let mut reached = reached.iter().copied().peekable();
         let mut after = None;
@@ -179,13 +185,7 @@ impl Targets {
             let mut closing = Vec::new();
             after = self.visit_some(rt, after, |key, target| {
                 while reached.next_if(|reached| *reached < key).is_some() {}
-                let (is_reached, mut retired) = (reached.peek() == Some(&key), self.retired.borrow_mut());
-                // A pass of an earlier generation may have retired it.
-                if is_reached && !retired.is_empty() && retired.remove(&key) {
-                    target.retired.set(false);
-                } else if !is_reached && retired.insert(key) {
-                    closing.extend(target.retire());
-                }
+                self.set_reached(key, target, reached.peek() == Some(&key), &mut closing);
             });
             self.discards.put(closing, Slice::Connections);
             if after.is_none() {
@@ -452,21 +452,24 @@ mod tests {
 
     #[test]
     fn few_changes_are_made_without_a_pass_unless_one_goes_on_or_is_due() {
-        let targets = Targets::default();
+        let (rt, targets) = (Runtime::new().expect("a runtime"), Targets::default());
         let one = |key| targets.get(key, &Origin::new(false), || Place::Unix("origin".into()));
         let all: Vec<Rc<Target>> = (0..1000).map(one).collect();
-        let retired =
-            || all.iter().filter(|target| target.retired.get()).map(|target| target.key).collect::<Vec<_>>();
-        assert!(targets.retire_changed(&[], &[3, 7, 5000]));
-        assert!(targets.retire_changed(&[3], &[9]));
-        assert_eq!(retired(), [7, 9]);
+        let retired = || {
+            let retired = all.iter().filter(|target| target.retired.get());
+            retired.map(|target| target.key).collect::<Vec<_>>()
+        };
+        let change = |gained: &[u32], lost: &[u32]| targets.retire_changed(&rt, gained, lost);
+        assert!(change(&[], &[3, 7, 5000]));
+        assert!(change(&[3], &[9]));
+        assert_eq!((retired(), targets.visits.most.get()), (vec![7, 9], 4));
         let many: Vec<u32> = (0..1000).collect();
-        assert!(!targets.retire_changed(&[], &many), "a request would wait for all of them");
+        assert!(!change(&[], &many), "a request would wait for all of them");
         assert_eq!(retired(), [7, 9]);
         targets.begin_pass();
-        assert!(!targets.retire_changed(&[7], &[]), "the pass knows nothing of it");
+        assert!(!change(&[7], &[]), "the pass knows nothing of it");
         targets.is_passing.set(false);
-        let small = (0..100).take_while(|_| targets.retire_changed(&[], &[])).count();
+        let small = (0..100).take_while(|_| change(&[], &[])).count();
         assert_eq!(small, MOST_SMALL_CHANGES as usize);
     }
 }

@@ -170,8 +170,8 @@ impl LbState {
         compared
     }
 
-    /// Uses these flags of all loops from now on, those of a graph that is about to be adopted. Loads that they do not share
-    /// with the former ones forget this thread's requests.
+    /// Uses these flags of all loops from now on, those of a graph that is about to be adopted: the monitor sets them before
+    /// [`LbState::adopt`] has its view. Loads that they do not share with the former ones forget this thread's requests.
     pub fn take_flags(&self, now_ns: u64, flags: Arc<TargetFlags>) {
         let before = self.flags.replace(flags.clone());
         if !flags.has_loads() && !before.has_loads() {
