@@ -265,7 +265,7 @@ impl Engine<'_> {
         self.features.changes.sends_to(code, first, place, now_ns);
     }
 
-    /// A request has left a target of a balancer with nothing around it. Only where a return [means anything](Changes::follows_returns) it need be called.
+    /// A request has left a target of a balancer with nothing around it. Needed only where [`Changes::follows_returns`].
     #[inline]
     pub(crate) fn leaves_target(&mut self, instance: u32, target: TargetId, now_ns: u64) {
         let code = self.core.code();

@@ -34,10 +34,8 @@ pub(crate) struct Changes {
     pub(super) settings: Settings,
     /// What each balancer knows by lists; nothing where every list is believed.
     pub(super) lists: Vec<Lists>,
-    /// For each balancer the places of members that have left, or were not listed at some time.
+    /// By balancer the places of members that have left, or were not listed at some time; empty until there is one.
     missed: Vec<Vec<bool>>,
-    /// Whether there is any such place.
-    has_missed: bool,
     /// Events that are scheduled and will happen.
     pub to_come: u32,
     /// When members were there.
@@ -108,8 +106,7 @@ impl Changes {
             sights: Vec::new(),
             settings: Settings::default(),
             lists: tables.map_or_else(Vec::new, Lists::new_by_view),
-            missed: tables.map_or_else(Vec::new, |tables| vec![Vec::new(); tables.views.len()]),
-            has_missed: false,
+            missed: Vec::new(),
             to_come: 0,
             processes: tables.map_or_else(Vec::new, ProcessState::all),
             draining: BTreeSet::new(),
@@ -211,11 +208,15 @@ impl Changes {
     /// Notes members that have left, or are not listed.
     fn note_missed(&mut self, tables: &ChangeTables, moves: &[Move]) {
         for of in moves.iter().filter(|of| matches!(of, Move::Remove(_))) {
-            for (view, missed) in tables.views.iter().zip(&mut self.missed) {
+            for view in &tables.views {
                 let Some(&place) = view.places.get(&of.member()) else { continue };
+                let balancer = view.instance as usize;
+                if self.missed.len() <= balancer {
+                    self.missed.resize(balancer + 1, Vec::new());
+                }
+                let missed = &mut self.missed[balancer];
                 missed.resize(view.members.len(), false);
                 missed[place as usize] = true;
-                self.has_missed = true;
             }
         }
     }
@@ -404,19 +405,20 @@ impl Changes {
     /// count it. Read for each request, so that runs pay for this only from then on.
     #[inline]
     pub fn follows_returns(&self) -> bool {
-        self.has_missed || self.watch.is_some()
+        !self.missed.is_empty() || self.watch.is_some()
     }
 
     /// A request has left a target of a balancer over fleets.
     pub fn left_target(&mut self, code: &Code, instance: u32, place: u32, now_ns: u64) {
-        self.count_at(code, instance, place, -1, now_ns);
-        let Some(tables) = code.changes.as_deref() else { return };
-        let Some(view) = tables.view_of(instance) else { return };
-        if self.missed[view].get(place as usize) != Some(&true) {
-            return;
+        if self.watch.is_some() {
+            self.count_at(code, instance, place, -1, now_ns);
         }
-        let Some(member) = tables.views[view].members[place as usize] else { return };
-        self.extend_time(member, now_ns);
+        let missed = self.missed.get(instance as usize).and_then(|missed| missed.get(place as usize));
+        if missed == Some(&true) {
+            let view = code.changes.as_deref().and_then(|tables| tables.of_instance(instance));
+            let member = view.and_then(|view| view.members.get(place as usize).copied().flatten());
+            member.into_iter().for_each(|member| self.extend_time(member, now_ns));
+        }
     }
 
     /// Something has left a queue or server: what goes on of a request that was cancelled, or a check. No balancer counts
