@@ -4,7 +4,8 @@
 use crate::shared::common::{Scratch, interrupt, weir};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
 
 /// Two scenarios of short runs.
 const SOURCE: &str = "\
@@ -75,12 +76,12 @@ fn an_interrupt_prints_what_is_finished() {
     assert!(err.contains(&says) && err.contains("; without a run: other\n"), "{err}");
     for file in [&html, &record] {
         assert_eq!(std::fs::read_to_string(file).expect("it is there"), "older");
-        assert!(err.contains(&format!("`{file}` is left as it was")), "{err}");
+        assert!(err.contains(&format!("nothing is written to `{file}`")), "{err}");
     }
     assert_eq!(scratch.names(), ["page.html", "run.record", "t.star"]);
 }
 
-/// SIGTERM means the same. The tables of what is finished come after what is not.
+/// SIGTERM means the same. The tables of what is finished come after what is not. A pipe has a part of the record.
 #[test]
 fn a_verification_that_is_terminated_prints_tables() {
     let scratch = Scratch::new("verify-terminated");
@@ -88,10 +89,37 @@ fn a_verification_that_is_terminated_prints_tables() {
         let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw).expect("a process");
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it is ours");
     };
-    let Some((output, err)) = interrupted(&scratch, &[], terminate) else { return };
+    let (html, record) = (scratch.path("page.html"), scratch.path("record.fifo"));
+    assert!(Command::new("mkfifo").arg(&record).status().expect("mkfifo runs").success());
+    let reader = thread::spawn({
+        let record = record.clone();
+        move || std::fs::read_to_string(record).expect("UTF-8")
+    });
+    let Some((output, err)) = interrupted(&scratch, &["--html", &html, "--record", &record], terminate)
+    else {
+        return;
+    };
     assert_eq!(output.status.code(), Some(130), "{err}");
+    assert!(err.contains(&format!("nothing is written to `{html}`\n")), "{err}");
+    assert!(
+        err.contains(&format!("the record in `{record}` is not whole; it cannot be replayed\n")),
+        "{err}"
+    );
+    assert!(
+        !std::path::Path::new(&html).exists() && reader.join().expect("no panic").contains("weir.record/1")
+    );
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(text.contains("Interrupted after ") && text.contains(" of 2000 runs: what follows"), "{text}");
     assert!(text.contains("Without a run, 1 of 2: other.\n"), "{text}");
     assert!(text.contains("\none: ") && !text.contains("\nother: "), "{text}");
+}
+
+/// A record that could not be written is an error, whether the verification ends or is interrupted.
+#[test]
+fn a_record_that_could_not_be_written_is_said_after_an_interrupt() {
+    let scratch = Scratch::new("verify-unwritten");
+    let Some((output, err)) = interrupted(&scratch, &["--record", "/dev/full"], interrupt) else { return };
+    assert_eq!(output.status.code(), Some(3), "{err}");
+    assert!(err.contains("error: cannot write `/dev/full`: no space left on device"), "{err}");
+    assert!(err.contains("interrupted after ") && !err.contains("is not whole"), "{err}");
 }
