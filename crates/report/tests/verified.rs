@@ -4,8 +4,8 @@
 use weir_plan::Value;
 use weir_stats::Estimate;
 use weir_verify::{
-    BothWorlds, Calibration, Connections, MissingScenario, Omission, Router, ScenarioVerified, Statistic,
-    Unit, Verdict, Verification,
+    BothWorlds, Calibration, Connections, MissingScenario, Omission, OmissionCause, Router, ScenarioVerified,
+    Statistic, Unit, Verdict, Verification,
 };
 
 fn make_statistic(name: &'static str, verdict: Verdict, runs_needed: Option<u32>) -> Statistic {
@@ -77,10 +77,10 @@ fn the_summary_counts_what_agrees() {
 
 #[test]
 fn the_summary_names_what_does_not_agree_and_what_is_not_compared() {
-    let few =
-        || Omission { names: vec!["p95"], why: "150 requests of a run count, and it needs 200".to_owned() };
-    let proxy =
-        Omission { names: vec!["opened", "open"], why: "nginx does not report its connections".to_owned() };
+    let why_few = OmissionCause::FewRequests { counted: 150, needed: 200 };
+    let few = || Omission { names: vec!["p95"], why: why_few.clone() };
+    let why_unknown = OmissionCause::Other("nginx does not report its connections".to_owned());
+    let proxy = Omission { names: vec!["opened", "open"], why: why_unknown };
     let first = vec![
         make_statistic("mean", Verdict::Agrees, None),
         make_statistic("p99", Verdict::Differs, None),

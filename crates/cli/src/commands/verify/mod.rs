@@ -185,8 +185,8 @@ fn judge(found: &Verification) -> Result<(), Failure> {
         Verdict::Undecided
             if found.scenarios.iter().any(|s| s.statistics.iter().any(|s| s.simulated.value.is_none())) =>
         {
-            let unsaid = "undecided: a run has too few requests for a tolerance that was set; the warnings say \
-                          what makes runs longer";
+            let unsaid = "undecided: a run does not have the figure of a tolerance that was set; the warnings say \
+                          why, and whether longer runs have it";
             Err(Failure::No(unsaid.to_owned()))
         }
         Verdict::Undecided => {
