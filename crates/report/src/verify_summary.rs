@@ -1,10 +1,7 @@
 //! What a verification comes to, in sentences: how many figures agree, which do not, what was not compared and why.
 
 use crate::entry;
-use weir_verify::{Omission, ScenarioVerified, Statistic, Verdict, Verification};
-
-/// The most runs that `--runs` takes.
-const MOST_RUNS: u32 = 1000;
+use weir_verify::{Omission, Options, ScenarioVerified, Statistic, Verdict, Verification};
 
 /// What the verdicts mean.
 const LEGEND: &str = "A figure agrees if the whole 95 % interval of its difference lies within what is allowed, and differs if \
@@ -123,7 +120,7 @@ pub(crate) fn count_figures(found: &Verification, verdict: Verdict) -> String {
 pub(crate) fn advise_runs(found: &Verification) -> String {
     let undecided = statistics(found).filter(|s| s.verdict == Verdict::Undecided);
     match undecided.filter_map(|s| s.runs_needed).max() {
-        Some(n @ ..=MOST_RUNS) => format!("{n} runs would decide: --runs {n}"),
+        Some(n @ ..=Options::MOST_RUNS) => format!("{n} runs would decide: --runs {n}"),
         Some(n) => format!("{n} runs would decide, more than --runs takes; longer runs decide with fewer"),
         None => "try more runs (--runs)".to_owned(),
     }

@@ -4,8 +4,8 @@
 use weir_plan::Value;
 use weir_stats::Estimate;
 use weir_verify::{
-    BothWorlds, Calibration, Connections, MissingScenario, Omission, OmissionCause, Router, ScenarioVerified,
-    Statistic, Unit, Verdict, Verification,
+    BothWorlds, Calibration, Connections, MissingScenario, Omission, OmissionCause, Options, Router,
+    ScenarioVerified, Statistic, Unit, Verdict, Verification,
 };
 
 fn make_statistic(name: &'static str, verdict: Verdict, runs_needed: Option<u32>) -> Statistic {
@@ -116,8 +116,9 @@ fn no_more_runs_are_advised_than_can_be_asked_for() {
         let statistic = make_statistic("p99", Verdict::Undecided, runs_needed);
         weir_report::verify_advice(&make_verification(vec![make_scenario("one", 1, vec![statistic])]))
     };
-    assert_eq!(advice(Some(1000)), "1000 runs would decide: --runs 1000");
-    assert!(advice(Some(1001)).contains("more than --runs takes"));
+    let most = Options::MOST_RUNS;
+    assert_eq!(advice(Some(most)), format!("{most} runs would decide: --runs {most}"));
+    assert!(advice(Some(most + 1)).contains("more than --runs takes"));
     assert_eq!(advice(None), "try more runs (--runs)");
 }
 
