@@ -145,8 +145,25 @@ fn an_interrupted_verification_says_what_is_missing() {
     }
     assert_eq!(
         weir_report::verify_interrupted(&found),
-        "interrupted after 7 of 20 runs; incomplete: two (2 of 5 runs); without a run: three, four"
+        "interrupted after 7 of 20 runs; incomplete: two (2 of 5 runs); without a run, 2 of 4: three, four"
     );
+}
+
+/// Its figures are not taken for those of all scenarios.
+#[test]
+fn the_only_scenario_that_is_finished_is_named() {
+    let differs = vec![make_statistic("p99", Verdict::Differs, None)];
+    let mut found = make_verification(vec![make_scenario("one", 1, differs)]);
+    let figures = |found: &Verification| weir_report::verify_figures(found, Verdict::Differs);
+    assert_eq!(figures(&found), "1 of 1 figure: p99");
+    let params = vec![("routers".to_owned(), Value::Int(1))];
+    found.missing = vec![MissingScenario { name: "two".to_owned(), params, runs: 5 }];
+    assert_eq!(figures(&found), "1 of 1 figure: p99 of one");
+    let line = weir_report::verify_interrupted(&found);
+    assert_eq!(line, "interrupted after 5 of 10 runs; without a run, 1 of 2: two");
+    let text = write_text(&found);
+    assert!(text.contains("Without a run, 1 of 2: two.") && text.contains("Differs: p99 of one."), "{text}");
+    assert!(!text.contains("Incomplete"), "{text}");
 }
 
 /// Only a document of an interrupted verification has the keys that say so.

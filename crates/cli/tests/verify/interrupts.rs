@@ -73,7 +73,7 @@ fn an_interrupt_prints_what_is_finished() {
     assert!(scenario["statistics"].as_array().is_some_and(|all| !all.is_empty()), "{scenario}");
     assert!(err.contains("verify: 2000 runs, about "), "{err}");
     let says = format!("interrupted after {runs} of 2000 runs; incomplete: one ({runs} of 1000 runs)");
-    assert!(err.contains(&says) && err.contains("; without a run: other\n"), "{err}");
+    assert!(err.contains(&says) && err.contains("; without a run, 1 of 2: other\n"), "{err}");
     for file in [&html, &record] {
         assert_eq!(std::fs::read_to_string(file).expect("it is there"), "older");
         assert!(err.contains(&format!("nothing is written to `{file}`")), "{err}");
