@@ -43,6 +43,11 @@ fn columns() -> Option<usize> {
     None
 }
 
+/// Says on standard error that a command which was interrupted has written nothing to a file.
+pub(crate) fn note_unwritten(path: &Path) {
+    let _ = writeln!(io::stderr(), "nothing is written to `{}`", path.display());
+}
+
 /// Files of which all are written or none: what this has made is removed again, unless it is kept.
 #[derive(Default)]
 pub(crate) struct FileSet {
@@ -257,6 +262,16 @@ impl Target {
         }
     }
 
+    /// Whether content is there as it is written, so that a part of it may be.
+    pub(crate) fn is_written_in_place(&self) -> bool {
+        self.beside.is_none()
+    }
+
+    /// Its name, as given.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Writes the content and puts it in place.
     pub(crate) fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
         self.try_write(write).map_err(|e| {
@@ -333,7 +348,8 @@ mod tests {
         }
         let mut outputs = Outputs::new::<&Path>(&[]);
         for option in ["--html", "--save"] {
-            outputs.open(option, Some(Path::new("/dev/null"))).unwrap();
+            let target = outputs.open(option, Some(Path::new("/dev/null"))).unwrap();
+            assert!(target.is_some_and(|target| target.is_written_in_place()));
         }
         fs::remove_dir_all(dir).unwrap();
     }
@@ -360,7 +376,8 @@ mod tests {
     #[test]
     fn trying_leaves_nothing_behind() {
         let dir = scratch("try");
-        Target::open(&dir.join("new.html")).unwrap();
+        let target = Target::open(&dir.join("new.html")).unwrap();
+        assert!(!target.is_written_in_place());
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
         assert_eq!(Target::open(&dir).err().unwrap().code(), 3);
         assert_eq!(Target::open(&dir.join("no/such/folder.json")).err().unwrap().code(), 3);

@@ -25,6 +25,7 @@ pub use files::{FileNews, FollowedFiles, follow_files};
 pub use list::json::parse;
 pub use list::{
     Departure, Finding, MOST_BYTES, MOST_ENTRIES, MOST_FINDINGS, MOST_MEMBERS, Member, Snapshot, State,
+    Subject,
 };
 pub use place::Place;
 pub use readers::Readers;

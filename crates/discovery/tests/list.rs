@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 use weir_discovery::{
-    FaultKind, MOST_BYTES, MOST_ENTRIES, MOST_FINDINGS, MOST_MEMBERS, Member, Snapshot, State, parse,
+    FaultKind, MOST_BYTES, MOST_ENTRIES, MOST_FINDINGS, MOST_MEMBERS, Member, Snapshot, State, Subject, parse,
 };
 use weir_testkit::{Random, assert_frozen, check_bytes};
 
@@ -150,7 +150,7 @@ fn the_words_of_all_that_is_wrong() {
         let snapshot = read(&format!("[\"y:80\",\n \"\u{e9}\", {entry}, \"z:80\"]"));
         let (first, last) = (&snapshot.members[0].addr, &snapshot.members[snapshot.members.len() - 1].addr);
         assert_eq!((&**first, &**last), ("y:80", "z:80"), "{entry}");
-        assert_eq!(snapshot.left_out[0].entry, Some(2));
+        assert_eq!(snapshot.left_out[0].subject, Subject::Entry(2));
         writeln!(page, "{entry}").expect("writes");
         for finding in &snapshot.left_out[1..] {
             writeln!(page, "    {finding}").expect("writes");

@@ -1,10 +1,7 @@
 //! What a verification comes to, in sentences: how many figures agree, which do not, what was not compared and why.
 
 use crate::entry;
-use weir_verify::{Omission, ScenarioVerified, Statistic, Verdict, Verification};
-
-/// The most runs that `--runs` takes.
-const MOST_RUNS: u32 = 1000;
+use weir_verify::{Omission, Options, ScenarioVerified, Statistic, Verdict, Verification};
 
 /// What the verdicts mean.
 const LEGEND: &str = "A figure agrees if the whole 95 % interval of its difference lies within what is allowed, and differs if \
@@ -107,9 +104,9 @@ fn list_omissions(found: &Verification, swept: &[&str]) -> Vec<String> {
     all.into_iter().map(describe).collect()
 }
 
-/// The names of the scenarios that something is of, where the verification has several.
+/// The names of the scenarios that something is of, where there are several, also if an interrupt left one of them.
 fn add_scenarios(found: &Verification, what: String, labels: &[String]) -> String {
-    if found.scenarios.len() == 1 { what } else { format!("{what} of {}", entry::listed(labels)) }
+    if count_scenarios(found) == 1 { what } else { format!("{what} of {}", entry::listed(labels)) }
 }
 
 /// "1 of 18 figures: p99 of one": those with that verdict.
@@ -123,7 +120,7 @@ pub(crate) fn count_figures(found: &Verification, verdict: Verdict) -> String {
 pub(crate) fn advise_runs(found: &Verification) -> String {
     let undecided = statistics(found).filter(|s| s.verdict == Verdict::Undecided);
     match undecided.filter_map(|s| s.runs_needed).max() {
-        Some(n @ ..=MOST_RUNS) => format!("{n} runs would decide: --runs {n}"),
+        Some(n @ ..=Options::MOST_RUNS) => format!("{n} runs would decide: --runs {n}"),
         Some(n) => format!("{n} runs would decide, more than --runs takes; longer runs decide with fewer"),
         None => "try more runs (--runs)".to_owned(),
     }
@@ -185,32 +182,20 @@ pub(crate) fn find_swept(found: &Verification) -> Vec<&str> {
     entry::differing(found.scenarios.iter().map(|s| &s.params[..]).chain(missing))
 }
 
-/// What was finished of a verification that was interrupted, and what was not.
+/// What was finished of a verification that was interrupted, and what was not, in one line.
 pub(crate) fn interrupted(found: &Verification) -> String {
-    let Gaps { partial, missing } = Gaps::new(found);
-    let mut text = count_finished(found);
-    if !partial.is_empty() {
-        text += &format!("; incomplete: {}", entry::listed(&partial));
-    }
-    if !missing.is_empty() {
-        text += &format!("; without a run: {}", entry::listed(&missing));
-    }
-    text
+    let gaps = list_gaps(found).into_iter();
+    let gaps = gaps.map(|Gap { heading, labels }| format!("; {heading}: {}", entry::listed(&labels)));
+    count_finished(found) + &gaps.collect::<String>()
 }
 
 /// The same in sentences, with the names of all scenarios.
 pub(crate) fn describe_interruption(found: &Verification) -> Vec<String> {
-    let Gaps { partial, missing } = Gaps::new(found);
-    let first = count_finished(found).replacen('i', "I", 1);
-    let mut sentences = vec![format!("{first}: what follows is what was finished.")];
-    if !partial.is_empty() {
-        sentences.push(format!("Incomplete: {}.", partial.join(", ")));
-    }
-    if !missing.is_empty() {
-        let all = missing.len() + found.scenarios.len();
-        sentences.push(format!("Without a run, {} of {all}: {}.", missing.len(), missing.join(", ")));
-    }
-    sentences
+    let first = format!("{}: what follows is what was finished.", capitalize(&count_finished(found)));
+    let gaps = list_gaps(found).into_iter();
+    let gaps =
+        gaps.map(|Gap { heading, labels }| format!("{}: {}.", capitalize(&heading), labels.join(", ")));
+    std::iter::once(first).chain(gaps).collect()
 }
 
 /// "interrupted after 12 of 75 runs".
@@ -221,21 +206,37 @@ fn count_finished(found: &Verification) -> String {
     format!("interrupted after {finished} of {asked} runs")
 }
 
-/// The scenarios that an interrupt kept from all of their runs, by name.
-struct Gaps {
-    /// Those of which some runs count, with how many.
-    partial: Vec<String>,
-    missing: Vec<String>,
+/// Scenarios that an interrupt kept from their runs.
+struct Gap {
+    /// From which, beginning with a small letter.
+    heading: String,
+    /// The scenarios.
+    labels: Vec<String>,
 }
 
-impl Gaps {
-    fn new(found: &Verification) -> Gaps {
-        let swept = find_swept(found);
-        let partial = found.scenarios.iter().filter(|s| s.interrupted);
-        let count = |s: &ScenarioVerified| {
-            format!("{} ({} of {} runs)", add_point(&s.name, &s.params, &swept), s.runs, s.asked_runs)
-        };
-        let missing = found.missing.iter().map(|s| add_point(&s.name, &s.params, &swept));
-        Gaps { partial: partial.map(count).collect(), missing: missing.collect() }
-    }
+/// The scenarios that an interrupt kept from some of their runs, and from all of them; neither where there are none.
+fn list_gaps(found: &Verification) -> Vec<Gap> {
+    let swept = find_swept(found);
+    let count = |s: &ScenarioVerified| {
+        format!("{} ({} of {} runs)", add_point(&s.name, &s.params, &swept), s.runs, s.asked_runs)
+    };
+    let partial = found.scenarios.iter().filter(|s| s.interrupted).map(count);
+    let missing = found.missing.iter().map(|s| add_point(&s.name, &s.params, &swept));
+    let without = format!("without a run, {} of {}", found.missing.len(), count_scenarios(found));
+    let gaps = [
+        Gap { heading: "incomplete".to_owned(), labels: partial.collect() },
+        Gap { heading: without, labels: missing.collect() },
+    ];
+    gaps.into_iter().filter(|gap| !gap.labels.is_empty()).collect()
+}
+
+/// How many scenarios were to be verified.
+fn count_scenarios(found: &Verification) -> usize {
+    found.scenarios.len() + found.missing.len()
+}
+
+/// The text with a capital at its beginning.
+fn capitalize(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

@@ -4,8 +4,8 @@
 use weir_plan::Value;
 use weir_stats::Estimate;
 use weir_verify::{
-    BothWorlds, Calibration, Connections, MissingScenario, Omission, Router, ScenarioVerified, Statistic,
-    Unit, Verdict, Verification,
+    BothWorlds, Calibration, Connections, MissingScenario, Omission, OmissionCause, Options, Router,
+    ScenarioVerified, Statistic, Unit, Verdict, Verification,
 };
 
 fn make_statistic(name: &'static str, verdict: Verdict, runs_needed: Option<u32>) -> Statistic {
@@ -77,10 +77,10 @@ fn the_summary_counts_what_agrees() {
 
 #[test]
 fn the_summary_names_what_does_not_agree_and_what_is_not_compared() {
-    let few =
-        || Omission { names: vec!["p95"], why: "150 requests of a run count, and it needs 200".to_owned() };
-    let proxy =
-        Omission { names: vec!["opened", "open"], why: "nginx does not report its connections".to_owned() };
+    let why_few = OmissionCause::FewRequests { counted: 150, needed: 200 };
+    let few = || Omission { names: vec!["p95"], why: why_few.clone() };
+    let why_unknown = OmissionCause::Other("nginx does not report its connections".to_owned());
+    let proxy = Omission { names: vec!["opened", "open"], why: why_unknown };
     let first = vec![
         make_statistic("mean", Verdict::Agrees, None),
         make_statistic("p99", Verdict::Differs, None),
@@ -116,8 +116,9 @@ fn no_more_runs_are_advised_than_can_be_asked_for() {
         let statistic = make_statistic("p99", Verdict::Undecided, runs_needed);
         weir_report::verify_advice(&make_verification(vec![make_scenario("one", 1, vec![statistic])]))
     };
-    assert_eq!(advice(Some(1000)), "1000 runs would decide: --runs 1000");
-    assert!(advice(Some(1001)).contains("more than --runs takes"));
+    let most = Options::MOST_RUNS;
+    assert_eq!(advice(Some(most)), format!("{most} runs would decide: --runs {most}"));
+    assert!(advice(Some(most + 1)).contains("more than --runs takes"));
     assert_eq!(advice(None), "try more runs (--runs)");
 }
 
@@ -144,8 +145,25 @@ fn an_interrupted_verification_says_what_is_missing() {
     }
     assert_eq!(
         weir_report::verify_interrupted(&found),
-        "interrupted after 7 of 20 runs; incomplete: two (2 of 5 runs); without a run: three, four"
+        "interrupted after 7 of 20 runs; incomplete: two (2 of 5 runs); without a run, 2 of 4: three, four"
     );
+}
+
+/// Its figures are not taken for those of all scenarios.
+#[test]
+fn the_only_scenario_that_is_finished_is_named() {
+    let differs = vec![make_statistic("p99", Verdict::Differs, None)];
+    let mut found = make_verification(vec![make_scenario("one", 1, differs)]);
+    let figures = |found: &Verification| weir_report::verify_figures(found, Verdict::Differs);
+    assert_eq!(figures(&found), "1 of 1 figure: p99");
+    let params = vec![("routers".to_owned(), Value::Int(1))];
+    found.missing = vec![MissingScenario { name: "two".to_owned(), params, runs: 5 }];
+    assert_eq!(figures(&found), "1 of 1 figure: p99 of one");
+    let line = weir_report::verify_interrupted(&found);
+    assert_eq!(line, "interrupted after 5 of 10 runs; without a run, 1 of 2: two");
+    let text = write_text(&found);
+    assert!(text.contains("Without a run, 1 of 2: two.") && text.contains("Differs: p99 of one."), "{text}");
+    assert!(!text.contains("Incomplete"), "{text}");
 }
 
 /// Only a document of an interrupted verification has the keys that say so.

@@ -34,8 +34,8 @@ pub use calibrate::{Calibration, calibrate};
 pub use children::{CHILD, child};
 pub use options::{Error, Options};
 pub use outcome::{
-    AtQuantile, BothWorlds, Connections, MissingScenario, Omission, Progress, ScenarioVerified, TargetShares,
-    Verification,
+    AtQuantile, BothWorlds, Connections, MissingScenario, Omission, OmissionCause, Progress,
+    ScenarioVerified, TargetShares, Verification,
 };
 pub use prepare::CannotVerify;
 pub use record::{ClientRequest, Line, RecordError, Replay, SCHEMA, ServerRequest, replay};

@@ -39,6 +39,9 @@ pub struct Options {
 }
 
 impl Options {
+    /// The most runs of a scenario that can be asked for, and so that are advised.
+    pub const MOST_RUNS: u32 = 1000;
+
     /// The options of one run of everything, in copies of this program.
     pub fn new(exe: &Path) -> Options {
         Options {

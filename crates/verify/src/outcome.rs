@@ -3,6 +3,7 @@
 use crate::calibrate::Calibration;
 use crate::router::Router;
 use crate::statistics::{Statistic, Verdict};
+use std::fmt;
 use weir_plan::Value;
 use weir_stats::Estimate;
 
@@ -108,8 +109,39 @@ pub struct ScenarioVerified {
 pub struct Omission {
     /// Their names; none: all.
     pub names: Vec<&'static str>,
-    /// Why, in words.
-    pub why: String,
+    /// Why.
+    pub why: OmissionCause,
+}
+
+/// Why statistics were not compared; in words, a clause behind "since".
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OmissionCause {
+    /// Too few requests of a run count. Longer runs have more.
+    FewRequests {
+        /// Those of the run that has the fewest.
+        counted: u64,
+        /// How many a statistic needs.
+        needed: u64,
+    },
+    /// Enough of them count, but too few have a latency, as where clients give up most. Longer runs need not help.
+    FewLatencies,
+    /// Another cause, in words.
+    Other(String),
+}
+
+impl fmt::Display for OmissionCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OmissionCause::FewRequests { counted: 1, needed } => {
+                write!(f, "1 request of a run counts, and it needs {needed}")
+            }
+            OmissionCause::FewRequests { counted, needed } => {
+                write!(f, "{counted} requests of a run count, and it needs {needed}")
+            }
+            OmissionCause::FewLatencies => f.write_str("too few requests of a run have a latency"),
+            OmissionCause::Other(why) => f.write_str(why),
+        }
+    }
 }
 
 /// Connections that were opened in a run; what cannot be said has no value.

@@ -91,19 +91,6 @@ pub(crate) fn ejections(pairs: &[Pair]) -> BothWorlds {
     both_worlds(pairs, |figures| Some(figures.ejections))
 }
 
-/// Quantiles that are not compared, since a run has too few requests for them, in words. `advice`: how runs become longer.
-pub(crate) fn too_few(statistics: &[Statistic], selected: u64, advice: &str) -> Option<String> {
-    let said = |name: &str| statistics.iter().any(|s| s.name == name && s.simulated.value.is_some());
-    let wanted = [("p95", 200), ("p99", 1000)].into_iter().filter(|(name, _)| !said(name));
-    let names: Vec<String> = wanted.map(|(name, n)| format!("{name} ({n})")).collect();
-    (!names.is_empty() && !statistics.is_empty()).then(|| {
-        format!(
-            "not compared, since only {selected} requests of a run count, and more are needed: {}; {advice}",
-            names.join(", ")
-        )
-    })
-}
-
 /// The mean latency as it was, ms.
 pub(crate) fn mean_ms(pairs: &[Pair]) -> Option<f64> {
     Estimate::new(pairs.iter().map(|pair| pair.real.mean)).value

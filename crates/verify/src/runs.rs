@@ -3,10 +3,10 @@
 use crate::connections;
 use crate::figures::Figures;
 use crate::hops::CalibratedPoint;
-use crate::omissions::find_omissions;
+use crate::omissions::{find_omissions, omit_undecided, warn_of_latencies};
 use crate::options::Options;
 use crate::outcome::{Connections, ScenarioVerified};
-use crate::pairs::{Pair, both_worlds, curve, ejections, mean_ms, statistics, targets, too_few};
+use crate::pairs::{Pair, both_worlds, curve, ejections, mean_ms, statistics, targets};
 use crate::prepare::Arrangement;
 use crate::schedule::Schedule;
 use crate::statistics::Verdict;
@@ -115,11 +115,12 @@ impl<'a> Runs<'a> {
         let advice = self.schedule.advise_longer(self.scenario, options, self.sent);
         let (runs, takes_ms) = (self.count(), connections.server_takes_ms);
         let matter = connections::matter(self.opened, self.selected, takes_ms, mean_ms(&self.pairs));
-        let selected = self.selected / u64::from(runs.max(1));
-        let too_few = too_few(&statistics, selected, &advice);
+        let counted = self.pairs.iter().map(|pair| pair.real.requests).min().unwrap_or_default();
+        let omissions = find_omissions(&statistics, counted, self.prepared);
+        let missing = warn_of_latencies(&omissions, &advice);
         let unreached = self.prepared.describe_unreached(self.last_ns, &advice);
         let mut warnings = self.warnings;
-        warnings.extend(matter.into_iter().chain(too_few).chain(unreached));
+        warnings.extend(matter.into_iter().chain(missing).chain(unreached));
         let point = &self.slowed.point;
         ScenarioVerified {
             name: self.scenario.name.clone(),
@@ -131,7 +132,7 @@ impl<'a> Runs<'a> {
             curve: curve(&self.pairs),
             ejections: point.specs.iter().any(ejects).then(|| ejections(&self.pairs)),
             targets: targets(&self.pairs, self.prepared),
-            omissions: find_omissions(&statistics, selected, self.prepared),
+            omissions: omit_undecided(omissions, &statistics),
             verdict: if statistics.is_empty() { Verdict::Undecided } else { of_all },
             statistics,
             connections,

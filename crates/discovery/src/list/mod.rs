@@ -60,10 +60,11 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Notes an entry that does not count. Where it is need not be found for all of them. `entry`: its number, if it has one.
+    /// Notes an entry that does not count, or a part of the source that is not in the list. Where it is need not be found for
+    /// all of them.
     pub(crate) fn leave_out(
         &mut self,
-        entry: Option<usize>,
+        subject: Subject,
         objection: Objection,
         find: impl FnOnce() -> Option<Place>,
     ) {
@@ -71,7 +72,7 @@ impl Snapshot {
         if self.left_out.len() < MOST_FINDINGS {
             let problem = printable(&objection.problem);
             let remedy = objection.remedy.map(|remedy| printable(&remedy));
-            self.left_out.push(Finding { place: find(), entry, problem, remedy });
+            self.left_out.push(Finding { place: find(), subject, problem, remedy });
         }
     }
 }
@@ -85,13 +86,25 @@ pub struct Departure {
     pub id: Option<String>,
 }
 
-/// An entry that does not count, or that a source has no answer for, and why.
+/// What a finding is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// An entry of the list, by its number, from 1.
+    Entry(usize),
+    /// A part of the source: the problem is a whole sentence, which names it.
+    Part {
+        /// The sentence for when no part is at fault any more, without a full stop.
+        recovery: &'static str,
+    },
+}
+
+/// An entry that does not count, or a part of a source that has no answer, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// Where in the text of a file.
     pub place: Option<Place>,
-    /// Which entry of the list, from 1; `None`: the problem is a whole sentence, which names what it is about.
-    pub entry: Option<usize>,
+    /// What it is about.
+    pub subject: Subject,
     /// What is wrong, without a full stop.
     pub problem: String,
     /// What to write instead, where that is known.
@@ -101,7 +114,9 @@ pub struct Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.place.map_or(Ok(()), |place| write!(f, "{place}: "))?;
-        self.entry.map_or(Ok(()), |entry| write!(f, "entry {entry}: "))?;
+        if let Subject::Entry(number) = self.subject {
+            write!(f, "entry {number}: ")?;
+        }
         f.write_str(&self.problem)?;
         self.remedy.as_ref().map_or(Ok(()), |remedy| write!(f, "; {remedy}"))
     }
@@ -164,7 +179,7 @@ impl Builder {
         objection: Objection,
         find: impl FnOnce() -> Option<Place>,
     ) {
-        self.snapshot.leave_out(Some(entry), objection, find);
+        self.snapshot.leave_out(Subject::Entry(entry), objection, find);
     }
 
     /// Notes a member that the source says is gone. `finish` drops it if the member is listed as well.

@@ -3,11 +3,13 @@
 //! [`fleet`] has the members of each, by the rules of `weir_policy::fleet`; [`set`] all fleets of a topology, and which
 //! of another topology each is. [`keeper`] is the thread that takes lists and lets time pass; what it follows is in [`sources`],
 //! and the lists that wait for it are in [`updates`]. It changes what is served by one door, [`Applies`]; [`failures`] asks the
-//! threads about targets that only a doubted list lacks.
+//! threads about targets that only a doubted list lacks. What the error log says is in [`words`], and in [`gaps`] what it says of
+//! parts of sources.
 
 mod changes;
 mod failures;
 mod fleet;
+mod gaps;
 mod handed;
 mod keeper;
 mod outage;

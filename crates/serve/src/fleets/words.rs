@@ -3,10 +3,11 @@
 
 use super::Changes;
 use super::changes::MemberNames;
+use super::gaps::{Gap, Gaps};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use weir_discovery::{Finding, Snapshot};
+use weir_discovery::{Snapshot, Subject};
 use weir_plan::SourceKind;
 use weir_policy::fleet::MemberCounts;
 
@@ -14,7 +15,7 @@ use weir_policy::fleet::MemberCounts;
 const APART: Duration = Duration::from_secs(1);
 
 /// The same of a fleet's lists that are doubted, and of all that is said of its lists again.
-const DOUBTS_APART: Duration = Duration::from_secs(10);
+pub(super) const AGAIN_APART: Duration = Duration::from_secs(10);
 
 /// The most findings of a fleet in that time: in each list it may be another one.
 const MOST_FINDINGS: usize = 8;
@@ -40,8 +41,7 @@ pub(super) struct Log {
     empty: BTreeMap<Arc<str>, EmptyNote>,
     /// Findings that were said lately, and when, by fleet.
     left_out: BTreeMap<Arc<str>, Vec<(Instant, String)>>,
-    /// What is wrong with a part of a source, by fleet.
-    gaps: BTreeMap<Arc<str>, GapNote>,
+    gaps: Gaps,
 }
 
 /// What was said of a fleet without members.
@@ -50,25 +50,6 @@ struct EmptyNote {
     said: Instant,
     /// Whether it has had some since then.
     is_over: bool,
-}
-
-/// A part of a source that gives no answer, as one target of the SRV records of a name: the list has the rest.
-#[derive(Debug)]
-struct GapNote {
-    source: SourceKind,
-    /// The line about it; `None`: nothing is wrong.
-    line: Option<String>,
-    /// The same as it was said last, and when.
-    said: (Option<String>, Option<Instant>),
-}
-
-impl GapNote {
-    /// How long until its line is written; `None`: it is.
-    fn wait(&self, now: Instant) -> Option<Duration> {
-        let (line, at) = &self.said;
-        let wait = || at.map_or(Duration::ZERO, |at| (at + DOUBTS_APART).saturating_duration_since(now));
-        (*line != self.line).then(wait)
-    }
 }
 
 impl Log {
@@ -94,7 +75,7 @@ impl Log {
         is: MemberCounts,
         now: Instant,
     ) {
-        if self.doubted.get(fleet).is_some_and(|said| now < *said + DOUBTS_APART) {
+        if self.doubted.get(fleet).is_some_and(|said| now < *said + AGAIN_APART) {
             return;
         }
         self.doubted.insert(fleet.clone(), now);
@@ -114,74 +95,52 @@ impl Log {
             if let Some(note) = said {
                 note.is_over = true;
             }
-        } else if said.is_none_or(|note| note.is_over && now >= note.said + DOUBTS_APART) {
+        } else if said.is_none_or(|note| note.is_over && now >= note.said + AGAIN_APART) {
             self.empty.insert(fleet.clone(), EmptyNote { said: now, is_over: false });
             self.line(format!("fleet {fleet}: {source} has no members; is its name right?"));
         }
     }
 
-    /// Notes entries of a list that do not count: the first of them. What was said lately is not said again. Findings that are
-    /// no entries are those of a part of the source: it is said as well when they have ended.
+    /// Notes entries of a list that do not count: the first of them. What was said lately is not said again. What is wrong with
+    /// a part of the source is a line of its own, and so is its end.
     pub fn left_out(&mut self, fleet: &Arc<str>, source: &SourceKind, list: &Snapshot, now: Instant) {
-        let (entries, gaps): (Vec<&Finding>, Vec<&Finding>) =
-            list.left_out.iter().partition(|finding| finding.entry.is_some());
+        let (mut entries, mut parts) = (Vec::new(), Vec::new());
+        for finding in &list.left_out {
+            match finding.subject {
+                Subject::Entry(_) => entries.push(finding),
+                Subject::Part { recovery } => parts.push((finding, recovery)),
+            }
+        }
         let hidden = list.left_out_count.saturating_sub(list.left_out.len());
         let place = match source {
             SourceKind::File(path) => format!("{path}:"),
             _ => format!("{source}: "),
         };
-        let (of_entries, of_gaps) = if entries.is_empty() { (0, hidden) } else { (hidden, 0) };
-        let gap = gaps.first().map(|first| {
-            let more = match gaps.len() - 1 + of_gaps {
+        let (of_entries, of_parts) = if entries.is_empty() { (0, hidden) } else { (hidden, 0) };
+        let gap = parts.first().map(|&(first, recovery)| {
+            let more = match parts.len() - 1 + of_parts {
                 0 => String::new(),
                 n => format!(" (and {n} more)"),
             };
-            format!("fleet {fleet}: {place}{first}{more}")
+            Gap { line: format!("fleet {fleet}: {place}{first}{more}"), recovery }
         });
-        self.note_gap(fleet, source, gap);
+        self.gaps.note(fleet, source, gap);
         let Some(first) = entries.first() else { return };
         let more = match entries.len() - 1 + of_entries {
             0 => String::new(),
             1 => "; so is 1 more".to_owned(),
             n => format!("; so are {n} more"),
         };
-        let line = format!("fleet {fleet}: an entry is left out: {place}{first}{more}");
+        self.say_left_out(fleet, format!("fleet {fleet}: an entry is left out: {place}{first}{more}"), now);
+    }
+
+    /// Notes a line about an entry that does not count, unless it was said lately, or many others were.
+    fn say_left_out(&mut self, fleet: &Arc<str>, line: String, now: Instant) {
         let said = self.left_out.entry(fleet.clone()).or_default();
-        said.retain(|(at, _)| now < *at + DOUBTS_APART);
+        said.retain(|(at, _)| now < *at + AGAIN_APART);
         if said.len() < MOST_FINDINGS && said.iter().all(|(_, text)| *text != line) {
             said.push((now, line.clone()));
             self.line(line);
-        }
-    }
-
-    /// Notes what is wrong with a part of a source now.
-    fn note_gap(&mut self, fleet: &Arc<str>, source: &SourceKind, line: Option<String>) {
-        let known = self.gaps.get_mut(fleet).filter(|note| note.source == *source);
-        match known {
-            Some(note) => note.line = line,
-            None if line.is_none() => _ = self.gaps.remove(fleet),
-            None => {
-                let note = GapNote { source: source.clone(), line, said: (None, None) };
-                self.gaps.insert(fleet.clone(), note);
-            }
-        }
-    }
-
-    /// Makes the lines about parts of sources that are due: each beginning and each end, but of a fleet not at once after
-    /// another.
-    fn say_gaps(&mut self, now: Instant) {
-        for (fleet, note) in &mut self.gaps {
-            if note.wait(now) != Some(Duration::ZERO) {
-                continue;
-            }
-            note.said = (note.line.clone(), Some(now));
-            let end = || {
-                let source = &note.source;
-                format!(
-                    "fleet {fleet}: the addresses of all targets are looked up without a fault again ({source})"
-                )
-            };
-            self.faults.push(note.line.clone().unwrap_or_else(end));
         }
     }
 
@@ -190,7 +149,7 @@ impl Log {
         self.doubted.retain(|fleet, _| fleets.contains(fleet));
         self.empty.retain(|fleet, _| fleets.contains(fleet));
         self.left_out.retain(|fleet, _| fleets.contains(fleet));
-        self.gaps.retain(|fleet, _| fleets.contains(fleet));
+        self.gaps.retain(fleets);
     }
 
     /// When there is something to write; `None`: there is nothing.
@@ -199,12 +158,12 @@ impl Log {
             return Some(Duration::ZERO);
         }
         let changes = (!self.changes.is_empty()).then(|| self.wait(now));
-        changes.into_iter().chain(self.gaps.values().filter_map(|note| note.wait(now))).min()
+        changes.into_iter().chain(self.gaps.due(now)).min()
     }
 
     /// Writes what is due.
     pub fn write(&mut self, now: Instant, mut write: impl FnMut(Line)) {
-        self.say_gaps(now);
+        self.faults.extend(self.gaps.take_lines(now));
         self.faults.drain(..).for_each(|fault| write(Line::Fault(fault)));
         if self.changes.is_empty() || self.wait(now) > Duration::ZERO {
             return;
@@ -239,6 +198,7 @@ mod tests {
     use super::super::changes::Act;
     use super::super::fleet::MemberKey;
     use super::*;
+    use weir_discovery::Finding;
     use weir_plan::{ConsulSource, DnsRecords, DnsSource};
 
     #[test]
@@ -273,17 +233,18 @@ mod tests {
 
     /// A list of which one entry does not count.
     fn wrong(problem: &str) -> Snapshot {
-        let finding = Finding { place: None, entry: Some(1), problem: problem.to_owned(), remedy: None };
+        let (subject, problem) = (Subject::Entry(1), problem.to_owned());
+        let finding = Finding { place: None, subject, problem, remedy: None };
         Snapshot { left_out: vec![finding], left_out_count: 1, ..Snapshot::default() }
     }
 
     #[test]
-    fn a_finding_without_a_number_is_a_sentence_of_its_own() {
+    fn a_finding_about_a_part_is_a_sentence_of_its_own() {
         let (mut log, source) = (Log::default(), SourceKind::File("a.json".to_owned()));
         let api: Arc<str> = "api".into();
         let mut list = wrong("it is odd");
         log.left_out(&api, &source, &list, Instant::now());
-        list.left_out[0].entry = None;
+        list.left_out[0].subject = Subject::Part { recovery: "it is even" };
         list.left_out_count = 3;
         log.left_out(&api, &source, &list, Instant::now());
         let all = lines(&mut log);
@@ -306,7 +267,7 @@ mod tests {
         let api: Arc<str> = "api".into();
         let fault = |problem: &str| {
             let mut list = wrong(problem);
-            list.left_out[0].entry = None;
+            list.left_out[0].subject = Subject::Part { recovery: "all of them are looked up" };
             list
         };
         let mut said = |s: u64, list: Option<&Snapshot>| {
@@ -320,7 +281,7 @@ mod tests {
         };
         let line = |text: &str| vec![Line::Fault(format!("fleet api: {text}"))];
         let begun = |what: &str| line(&format!("dns SRV api.test: {what}"));
-        let end = "the addresses of all targets are looked up without a fault again (dns SRV api.test)";
+        let end = "all of them are looked up (dns SRV api.test)";
         let whole = Snapshot::default();
         assert_eq!(said(0, Some(&whole)), (vec![], None));
         assert_eq!(said(1, Some(&fault("a"))), (begun("a"), None));

@@ -43,17 +43,18 @@ impl Remote {
         let limit = answer_limit(generation.blueprint.reached.len());
         let said = process.ask_all_in_turns(limit, |lp| async move { gather::of_thread(&lp).await });
         let carried: Vec<usize> = (0..process.loops() as usize).map(|n| process.carries(n)).collect();
+        // At once, so that the counts and the marks are of the same members.
+        let fleets =
+            self.reloader().each_fleet(|of, now_ns| (fleet(of, now_ns), (of.number, of.withdrawn(now_ns))));
+        let (fleets, withdrawn): (Vec<_>, Vec<_>) = fleets.into_iter().unzip();
         let mut view = View {
             draining: self.is_draining(),
             limits: limits::limits(process, &generation),
             certificates: limits::certificates(&generation),
-            fleets: self.reloader().each_fleet(fleet),
+            fleets,
             ..merge::view(said, &carried, by_loop)
         };
-        let members = self.reloader().each_fleet(|of, now_ns| {
-            of.withdrawn(now_ns).into_iter().map(|key| (of.number, key)).collect::<Vec<_>>()
-        });
-        withdrawn::mark(&mut view, &members.into_iter().flatten().collect());
+        withdrawn::mark(&mut view, &withdrawn);
         view
     }
 

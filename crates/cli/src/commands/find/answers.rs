@@ -2,7 +2,7 @@
 
 use super::PATIENCE;
 use std::sync::Arc;
-use weir_discovery::{Fault, Member, Snapshot, Update};
+use weir_discovery::{Fault, Member, Snapshot, Subject, Update};
 use weir_plan::{DnsRecords, SourceKind};
 use weir_report::ListedFleet;
 
@@ -134,9 +134,9 @@ impl Answers {
             said.extend(unknown(&answer.kind));
         }
         if before.is_none_or(|before| before.left_out != list.left_out) {
-            said.extend(list.left_out.iter().map(|finding| match finding.entry {
-                Some(_) => format!("an entry is left out: {finding}"),
-                None => finding.to_string(),
+            said.extend(list.left_out.iter().map(|finding| match finding.subject {
+                Subject::Entry(_) => format!("an entry is left out: {finding}"),
+                Subject::Part { .. } => finding.to_string(),
             }));
             match list.left_out_count.saturating_sub(list.left_out.len()) {
                 0 => {}
@@ -309,7 +309,8 @@ mod tests {
         assert_eq!(answers.all_notes(), wanted, "an empty file is no surprise");
         let step = take(&mut answers, 0, list(&[]));
         assert!(answers.notes(&step).is_empty());
-        let finding = Finding { place: None, entry: Some(2), problem: "it is odd".to_owned(), remedy: None };
+        let (subject, problem) = (Subject::Entry(2), "it is odd".to_owned());
+        let finding = Finding { place: None, subject, problem, remedy: None };
         let odd = Snapshot { left_out: vec![finding], left_out_count: 3, ..Snapshot::default() };
         let step = take(&mut answers, 1, Ok(Arc::new(odd)));
         let wanted = ["an entry is left out: entry 2: it is odd", "2 more entries are left out"]

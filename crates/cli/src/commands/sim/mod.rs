@@ -80,7 +80,7 @@ pub(crate) fn interrupted(args: &Sim, results: &Results) -> Failure {
     }
     let files = [&args.html, &args.save, &args.laboratory.junit, &args.laboratory.trace];
     for path in files.into_iter().flatten() {
-        let _ = writeln!(io::stderr(), "`{}` is left as it was", path.display());
+        output::note_unwritten(path);
     }
     Failure::InterruptedAfter(weir_report::interrupted(results))
 }

@@ -3,6 +3,7 @@
 use crate::args::{File, InvalidValue, ReportFormat, Settings, Verbosity, positive, seed, setting, written};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+use weir_verify::Options;
 
 /// `weir verify`.
 #[derive(Args, Debug)]
@@ -28,7 +29,7 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed)]
     pub(crate) seed: u64,
     /// Runs of each scenario [default: 5]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=i64::from(Options::MOST_RUNS)))]
     pub(crate) runs: Option<u32>,
     /// Requests per run, overriding the file
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]

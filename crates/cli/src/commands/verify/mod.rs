@@ -37,9 +37,9 @@ pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
     let stop = interrupt::stop_flag(&at_once);
     let options = make_options(args, reality.map(|(plan, _)| plan))?;
     let meter = Meter::new(args.verbosity.quiet);
-    let (found, recorded) = verify(&plan, &options, record, &meter, &stop)?;
+    let (found, recorded) = verify(&plan, &options, record.as_ref(), &meter, &stop)?;
     if found.is_interrupted() {
-        return Err(interrupted(args, &found));
+        return end_interrupted(args, &found, [html.as_ref(), record.as_ref()], recorded);
     }
     let mut written = Written::result(|out| render(args, &found, out));
     written.file(html.as_ref(), |out| weir_report::verify_html(&found, out));
@@ -54,15 +54,25 @@ fn render(args: &Verify, found: &Verification, out: &mut dyn Write) -> io::Resul
     }
 }
 
-/// Prints what is finished of a verification; files are whole or absent.
-fn interrupted(args: &Verify, found: &Verification) -> Failure {
-    if let Err(failure) = output::to_stdout(|out| render(args, found, out)) {
-        return failure;
+/// Prints what is finished of a verification, and what that means for the files of `--html` and `--record`.
+fn end_interrupted(
+    args: &Verify,
+    found: &Verification,
+    [html, record]: [Option<&Target>; 2],
+    recorded: Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut written = Written::result(|out| render(args, found, out));
+    html.into_iter().for_each(|html| output::note_unwritten(html.path()));
+    // Where it could not be written, that is said instead.
+    match record.filter(|_| recorded.is_ok()) {
+        Some(record) if record.is_written_in_place() => {
+            let path = record.path().display();
+            let _ = writeln!(io::stderr(), "the record in `{path}` is not whole; it cannot be replayed");
+        }
+        record => record.into_iter().for_each(|record| output::note_unwritten(record.path())),
     }
-    for path in [&args.html, &args.record].into_iter().flatten() {
-        let _ = writeln!(io::stderr(), "`{}` is left as it was", path.display());
-    }
-    Failure::InterruptedAfter(weir_report::verify_interrupted(found))
+    written.add(recorded);
+    written.end(Err(Failure::InterruptedAfter(weir_report::verify_interrupted(found))))
 }
 
 /// `reality`: what is served, if that is another plan.
@@ -123,17 +133,18 @@ impl Write for Record<'_> {
     }
 }
 
-/// Runs all scenarios in both worlds; also whether the record could be written.
+/// Runs all scenarios in both worlds; also whether the record could be written, as far as they went.
 fn verify(
     plan: &Plan,
     options: &Options,
-    record: Option<Target>,
+    record: Option<&Target>,
     meter: &Meter,
     stop: &Arc<AtomicBool>,
 ) -> Result<(Verification, Result<(), Failure>), Failure> {
     let tell = |progress: Progress<'_>| meter.tell(progress);
     let (mut found, mut recorded) = (None, Ok(()));
     if let Some(record) = record {
+        let mut is_cut = false;
         recorded = record.write(|out| {
             let mut record = Record { out, failed: None };
             let ended = weir_verify::verify(plan, options, Some(&mut record), &tell, stop);
@@ -142,10 +153,16 @@ fn verify(
             match record.failed {
                 Some(e) => Err(e),
                 None if is_whole => Ok(()),
-                // A part of a record cannot be replayed: the file stays as it was.
-                None => Err(io::ErrorKind::Interrupted.into()),
+                // A part of a record cannot be replayed, so it replaces no file.
+                None => {
+                    is_cut = true;
+                    Err(io::ErrorKind::Interrupted.into())
+                }
             }
         });
+        if is_cut {
+            recorded = Ok(());
+        }
     }
     // Without a record, or where it could not even be begun.
     let found = found.unwrap_or_else(|| weir_verify::verify(plan, options, None, &tell, stop));
@@ -168,8 +185,8 @@ fn judge(found: &Verification) -> Result<(), Failure> {
         Verdict::Undecided
             if found.scenarios.iter().any(|s| s.statistics.iter().any(|s| s.simulated.value.is_none())) =>
         {
-            let unsaid = "undecided: a run has too few requests for a tolerance that was set; the warnings say \
-                          what makes runs longer";
+            let unsaid = "undecided: a run does not have the figure of a tolerance that was set; the warnings say \
+                          why, and whether longer runs have it";
             Err(Failure::No(unsaid.to_owned()))
         }
         Verdict::Undecided => {

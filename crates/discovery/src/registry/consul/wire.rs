@@ -3,7 +3,7 @@
 //! `api-structure`).
 
 use crate::fault::{Defect, FaultKind, printable};
-use crate::list::{MOST_ENTRIES, Objection, Registered, Snapshot, State, listed, too_many};
+use crate::list::{MOST_ENTRIES, Objection, Registered, Snapshot, State, Subject, listed, too_many};
 use crate::registry::http::LIST_TIME;
 use crate::registry::json::Flaw;
 use hyper::header::HeaderMap;
@@ -142,7 +142,7 @@ pub(super) fn read_list(text: &str) -> Result<Snapshot, Defect> {
     let unknown = || Objection::new("it is no instance with a Node and a Service", "see to Consul");
     let others = std::iter::repeat_with(unknown).take(strange);
     for (i, objection) in wrong.into_iter().chain(others).enumerate() {
-        list.leave_out(Some(first + i), objection, || None);
+        list.leave_out(Subject::Entry(first + i), objection, || None);
     }
     Ok(list)
 }

@@ -18,7 +18,7 @@ mod server;
 mod tests;
 
 use super::Post;
-use crate::list::{Registered, Snapshot, State, listed};
+use crate::list::{Registered, Snapshot, State, Subject, listed};
 use answers::{Answers, Entry, Step};
 use resolver::{LookUpResult, Resolver};
 use std::sync::Arc;
@@ -30,6 +30,9 @@ use weir_plan::{DnsRecords, DnsSource};
 
 /// The longest pause after a failure.
 const MOST_PAUSE: Duration = Duration::from_nanos(DNS_MAX_BACKOFF_NS);
+
+/// The sentence for when each target of the SRV records has been looked up, after one that could not be.
+const RECOVERY: &str = "the addresses of all targets are looked up without a fault again";
 
 /// Looks the name up for ever. `last`: the list of before, whose members are held as those of an answer.
 pub(super) async fn follow(source: DnsSource, last: Option<Arc<Snapshot>>, mut post: Post) {
@@ -51,7 +54,7 @@ pub(super) async fn follow(source: DnsSource, last: Option<Arc<Snapshot>>, mut p
             Ok(mut list) => {
                 for objection in objections {
                     // It names its target, which is no entry of a number.
-                    list.leave_out(None, objection, || None);
+                    list.leave_out(Subject::Part { recovery: RECOVERY }, objection, || None);
                 }
                 post.list(list).await;
                 sleep(Duration::from_nanos(wait_ns)).await;

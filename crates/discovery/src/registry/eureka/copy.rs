@@ -4,7 +4,7 @@
 use super::wire::{Applications, Instance, Port, Status};
 use crate::fault::Defect;
 use crate::list::{
-    MOST_ENTRIES, MOST_MEMBERS, Objection, Registered, Snapshot, State, listed_with_stated, too_many,
+    MOST_ENTRIES, MOST_MEMBERS, Objection, Registered, Snapshot, State, Subject, listed_with_stated, too_many,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use weir_plan::http::short;
@@ -130,7 +130,7 @@ impl RegistryCopy {
         let first = listed.len() + 1;
         let mut list = listed_with_stated(listed, gone)?;
         for (i, objection) in objections.into_iter().enumerate() {
-            list.leave_out(Some(first + i), objection, || None);
+            list.leave_out(Subject::Entry(first + i), objection, || None);
         }
         Ok(list)
     }

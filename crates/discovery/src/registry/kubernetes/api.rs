@@ -51,11 +51,11 @@ impl Api {
     /// There is no whole list within its limits.
     pub(super) async fn list(&mut self) -> Result<(Slices, String), Defect> {
         let list = timeout(LIST_TIME, self.list_pages()).await;
-        if let Ok(list) = list {
-            return list.map_err(|defect| self.trace(defect));
-        }
-        let problem = format!("{} gave no whole list within {}s", self.url, LIST_TIME.as_secs());
-        Err(Defect::new(FaultKind::Late, problem, "see to the API server and to the way there"))
+        let list = list.unwrap_or_else(|_| {
+            let problem = format!("{} gave no whole list within {}s", self.url, LIST_TIME.as_secs());
+            Err(Defect::new(FaultKind::Late, problem, "see to the API server and to the way there"))
+        });
+        list.map_err(|defect| self.trace(defect))
     }
 
     async fn list_pages(&mut self) -> Result<(Slices, String), Defect> {
@@ -108,13 +108,12 @@ impl Api {
         Ok(answer.map_err(|answer| self.trace(self.refusal(&answer))))
     }
 
-    /// A defect with what says how the server is asked, where that may be wrong.
+    /// A defect with what says how the server is asked: a wrong context may lead to any server. A list that is too long has
+    /// come from the right one.
     fn trace(&self, defect: Defect) -> Defect {
         match defect.kind {
-            FaultKind::Unreachable | FaultKind::Forbidden | FaultKind::Settings => {
-                with_origin(defect, &self.origin)
-            }
-            _ => defect,
+            FaultKind::TooLarge | FaultKind::TooMany => defect,
+            _ => with_origin(defect, &self.origin),
         }
     }
 

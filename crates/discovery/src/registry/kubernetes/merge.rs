@@ -6,7 +6,7 @@
 
 use super::slices::{Slice, SlicePort};
 use crate::fault::{Defect, FaultKind, printable};
-use crate::list::{Finding, Registered, State};
+use crate::list::{Finding, Registered, State, Subject};
 use std::collections::{BTreeMap, BTreeSet};
 use weir_plan::KubernetesPort;
 use weir_plan::http::short;
@@ -141,7 +141,7 @@ fn lacking(entry: usize, name: &str, slice: &Slice) -> Finding {
     let named = if named.is_empty() { "none".to_owned() } else { named };
     let problem = format!("the EndpointSlice {} lacks the port; it has {named}", short(&printable(name)));
     let remedy = Some("write `port=` with a port of all of them, if this lasts".to_owned());
-    Finding { place: None, entry: Some(entry), problem, remedy }
+    Finding { place: None, subject: Subject::Entry(entry), problem, remedy }
 }
 
 /// `"http" (8080), 9090`, shortened.

@@ -49,6 +49,9 @@ pub(super) fn event(kind: &str, version: &str, slice: &str) -> String {
 
 const EXPIRED: &str = r#"{"type":"ERROR","object":{"kind":"Status","reason":"Expired","code":410}}"#;
 
+/// The beginning of what says where the API server was found.
+const TRACED: &str = " (asked as the kubeconfig ";
+
 fn web(name: &str, endpoints: &[&str]) -> String {
     slice(name, &[("http", 80)], endpoints)
 }
@@ -251,8 +254,8 @@ fn missing_rights_are_a_sentence_with_the_rule() {
                 verbs: [\"get\", \"list\", \"watch\"]";
     let served = serve("forbidden", None, vec![forbidden(), list("5", &[web("a", &["10.0.0.1"])])], vec![]);
     let word = served.next();
-    let problem = "EndpointSlices in the namespace \"shop\" (asked as the kubeconfig ";
-    assert!(word.contains(rule) && word.contains(problem), "{word}");
+    let problem = format!("EndpointSlices in the namespace \"shop\"{TRACED}");
+    assert!(word.contains(rule) && word.contains(&problem), "{word}");
     assert_eq!(served.next(), "10.0.0.1:80");
     // The right to list is not the right to watch.
     let one = || list("5", &[web("a", &["10.0.0.1"])]);
@@ -277,7 +280,21 @@ fn answers_that_are_no_list_are_faults_and_the_next_list_counts() {
     let words = [served.next(), served.next()];
     assert!(words[0].contains("answers with text/html"), "{words:?}");
     assert!(words[1].contains("a list that cannot be read"), "{words:?}");
+    assert!(words.iter().all(|word| word.contains(TRACED)), "{words:?}");
     // It is of the first one's kind, and so is not said again.
+    assert_eq!(served.next(), "10.0.0.1:80");
+}
+
+/// A context of another cluster may lead to any server.
+#[test]
+fn faults_of_a_server_name_the_kubeconfig_that_leads_to_it() {
+    let not_found = Reply::Other(404, Vec::new(), String::new());
+    let lists = vec![not_found, Reply::Close, list("5", &[web("a", &["10.0.0.1"])])];
+    let served = serve("traced", None, lists, vec![]);
+    for says in ["answers 404", "gives no whole answer"] {
+        let word = served.next();
+        assert!(word.contains(says) && word.contains(TRACED), "{word}");
+    }
     assert_eq!(served.next(), "10.0.0.1:80");
 }
 

@@ -193,27 +193,30 @@ fn names(presented: &[String]) -> String {
     }
 }
 
+/// The alerts that matter to an operator (RFC 8446 §6, RFC 6066 §3, RFC 7301 §3.2).
+const ALERTS: [(u8, &str); 16] = [
+    (40, "handshake failure"),
+    (42, "bad certificate"),
+    (43, "unsupported certificate"),
+    (44, "certificate revoked"),
+    (45, "certificate expired"),
+    (46, "certificate unknown"),
+    (48, "unknown authority"),
+    (49, "access denied"),
+    (50, "decode error"),
+    (51, "decrypt error"),
+    (70, "no common version of TLS"),
+    (71, "insufficient security"),
+    (80, "internal error"),
+    (112, "it has no certificate for this name"),
+    (116, "certificate required"),
+    (120, "no common application protocol"),
+];
+
 /// An alert in words: `handshake failure (alert 40)`.
 fn alert_words(alert: u8) -> String {
-    let name = match AlertDescription::from(alert) {
-        AlertDescription::Unknown(_) => return format!("alert {alert}"),
-        AlertDescription::UnknownCA => "unknown authority".to_owned(),
-        AlertDescription::UnrecognisedName => "it has no certificate for this name".to_owned(),
-        known => spaced(&format!("{known:?}")),
-    };
-    format!("{name} (alert {alert})")
-}
-
-/// `HandshakeFailure` as words.
-fn spaced(name: &str) -> String {
-    let mut words = String::new();
-    for c in name.chars() {
-        if c.is_uppercase() && words.ends_with(|last: char| last.is_lowercase()) {
-            words.push(' ');
-        }
-        words.push(c.to_ascii_lowercase());
-    }
-    words
+    let known = ALERTS.iter().find(|(number, _)| *number == alert);
+    known.map_or_else(|| format!("alert {alert}"), |(_, words)| format!("{words} (alert {alert})"))
 }
 
 #[cfg(test)]
@@ -262,12 +265,40 @@ mod tests {
             assert!(problem.starts_with("its certificate ") && !problem.contains(&raw), "{problem}");
             assert!(reason.to_string().starts_with(&problem), "{reason}");
         }
-        let alert = |number| TlsError::Alert(number).to_string();
-        assert_eq!(alert(40), "it refuses: handshake failure (alert 40)");
-        assert_eq!(alert(48), "it refuses: unknown authority (alert 48)");
-        assert_eq!(alert(3), "it refuses: alert 3");
         assert_eq!(TlsError::from_io(&io::ErrorKind::UnexpectedEof.into()), None);
         assert_eq!(tls_problem(&io::ErrorKind::UnexpectedEof.into()), None);
+    }
+
+    #[test]
+    fn alerts_that_matter_have_words_and_others_a_number() {
+        use AlertDescription as A;
+        let of_rustls = [
+            (A::HandshakeFailure, "handshake failure (alert 40)"),
+            (A::BadCertificate, "bad certificate (alert 42)"),
+            (A::UnsupportedCertificate, "unsupported certificate (alert 43)"),
+            (A::CertificateRevoked, "certificate revoked (alert 44)"),
+            (A::CertificateExpired, "certificate expired (alert 45)"),
+            (A::CertificateUnknown, "certificate unknown (alert 46)"),
+            (A::UnknownCA, "unknown authority (alert 48)"),
+            (A::AccessDenied, "access denied (alert 49)"),
+            (A::DecodeError, "decode error (alert 50)"),
+            (A::DecryptError, "decrypt error (alert 51)"),
+            (A::ProtocolVersion, "no common version of TLS (alert 70)"),
+            (A::InsufficientSecurity, "insufficient security (alert 71)"),
+            (A::InternalError, "internal error (alert 80)"),
+            (A::UnrecognisedName, "it has no certificate for this name (alert 112)"),
+            (A::CertificateRequired, "certificate required (alert 116)"),
+            (A::NoApplicationProtocol, "no common application protocol (alert 120)"),
+            (A::UnknownPSKIdentity, "alert 115"),
+            (A::UserCanceled, "alert 90"),
+            (A::Unknown(3), "alert 3"),
+        ];
+        for (alert, words) in of_rustls {
+            assert_eq!(alert_words(u8::from(alert)), words);
+        }
+        assert_eq!(TlsError::Alert(40).to_string(), "it refuses: handshake failure (alert 40)");
+        let required = of_socket(Error::AlertReceived(A::CertificateRequired));
+        assert_eq!(tls_problem(&required).as_deref(), Some("it requires a client certificate"));
     }
 
     #[test]
