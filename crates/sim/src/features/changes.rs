@@ -270,8 +270,11 @@ impl Engine<'_> {
     pub(crate) fn leaves_target(&mut self, instance: u32, target: TargetId, now_ns: u64) {
         let code = self.core.code();
         let place = self.core.balancer(instance).place(target);
-        let first = instance % code.instances.len() as u32;
-        self.features.changes.left_target(code, first, place, now_ns);
+        let (each, changes) = (code.instances.len() as u32, &mut self.features.changes);
+        let first = if instance < each { instance } else { instance % each };
+        if changes.watch.is_some() || changes.has_missed(first, place) {
+            changes.left_target(code, first, place, now_ns);
+        }
     }
 
     /// Something that no balancer counts has left a queue or server, which may be that of a member that has left.

@@ -408,13 +408,19 @@ impl Changes {
         !self.missed.is_empty() || self.watch.is_some()
     }
 
+    /// Whether a member at this place of a balancer has left or was not listed at some time.
+    #[inline]
+    pub fn has_missed(&self, instance: u32, place: u32) -> bool {
+        let missed = self.missed.get(instance as usize).and_then(|missed| missed.get(place as usize));
+        missed == Some(&true)
+    }
+
     /// A request has left a target of a balancer over fleets.
     pub fn left_target(&mut self, code: &Code, instance: u32, place: u32, now_ns: u64) {
         if self.watch.is_some() {
             self.count_at(code, instance, place, -1, now_ns);
         }
-        let missed = self.missed.get(instance as usize).and_then(|missed| missed.get(place as usize));
-        if missed == Some(&true) {
+        if self.has_missed(instance, place) {
             let view = code.changes.as_deref().and_then(|tables| tables.of_instance(instance));
             let member = view.and_then(|view| view.members.get(place as usize).copied().flatten());
             member.into_iter().for_each(|member| self.extend_time(member, now_ns));
