@@ -122,6 +122,7 @@ impl FleetMembers {
         HandedFleet {
             name: String::from(&*self.name),
             source: self.source.clone(),
+            doubt: self.doubt,
             outage: self.outage.as_ref().map(|outage| outage.hand(now_ns)),
             members: self.places().iter().flatten().filter_map(member).collect(),
         }
@@ -133,7 +134,7 @@ impl FleetMembers {
             has_list: true,
             listed_by: Some(handed.source.clone()),
             outage: handed.outage.as_ref().map(|outage| Outage::restored(now_ns, outage)),
-            ..FleetMembers::empty(0, &handed.name, handed.source.clone(), Doubt::default())
+            ..FleetMembers::empty(0, &handed.name, handed.source.clone(), handed.doubt)
         };
         for HandedMember { key, record } in &handed.members {
             let MemberKey { addr, id } = key.clone();
@@ -145,11 +146,13 @@ impl FleetMembers {
         fleet
     }
 
-    /// Takes the place of another topology's fleet, and its members.
-    pub fn follow(self, before: &FleetMembers) -> FleetMembers {
+    /// Takes the place of another topology's fleet, and its members. By another doubt some may be due to end.
+    pub fn follow(self, before: &FleetMembers, now_ns: u64) -> FleetMembers {
         let FleetMembers { number, name, source, doubt, .. } = self;
         let mut own = FleetMembers { number, name, source, doubt, ..before.clone() };
-        own.members.configure(doubt);
+        let mut changes = Vec::new();
+        own.members.configure(now_ns, doubt, &mut changes);
+        own.take(changes);
         if own.source != before.source {
             own.outage = None;
         }
@@ -215,13 +218,12 @@ impl FleetMembers {
         let entries: Vec<Entry<MemberKey>> = list.members.iter().map(entry).collect();
         if self.listed_by.as_ref().is_some_and(|by| !by.is_same_service(&self.source)) {
             // The members of another service are no measure of this one, and requests are not for them.
-            self.members.configure(Doubt { shrink: None, ..self.doubt });
+            self.members.believe_next();
         }
         let stated =
             list.departures.iter().map(|one| MemberKey { addr: one.addr.clone(), id: one.id.clone() });
         self.members.state_gone(now_ns, &stated.collect::<Vec<_>>(), &mut changes);
         let verdict = self.members.replace(now_ns, &gone, &entries, &mut changes);
-        self.members.configure(self.doubt);
         (self.has_list, self.outage) = (true, None);
         self.listed_by = Some(self.source.clone());
         let result = match ListResult::from(verdict) {

@@ -30,7 +30,7 @@ impl FleetSet {
                 if let Some(list) = self.last_by(&before.source).filter(|_| asks_again(before, &own)) {
                     set.former.insert(own.source.clone(), list.clone());
                 }
-                own = own.follow(before);
+                own = own.follow(before, now_ns);
             }
             // Its source may have spoken already, to another fleet, and says nothing again.
             if let Some(list) = self.lists.get(&own.source).filter(|_| is_new) {
@@ -127,6 +127,8 @@ mod tests {
     use super::super::fleet::ListResult;
     use super::*;
 
+    const S: u64 = 1_000_000_000;
+
     /// A topology with a fleet that DNS lists, by these arguments.
     fn topology(name: &str, more: &str) -> Point {
         let text = format!(
@@ -146,6 +148,28 @@ mod tests {
     /// What the only source is asked with.
     fn last(set: &FleetSet) -> Option<Arc<Snapshot>> {
         set.followed().first().expect("a source").last.clone()
+    }
+
+    /// Members that only a doubted list lacks have the grace of the file that is served, and none without `shrink`.
+    #[test]
+    fn another_doubt_concerns_members_that_are_withdrawn_already() {
+        let mut set = FleetSet::default().renewed(&topology("app.internal", ", grace = 100*s"), 0);
+        set.fleets[0].list(0, &list("[\"10.0.0.1:80\", \"10.0.0.2:80\", \"10.0.0.3:80\"]"));
+        set.fleets[0].list(S, &list("[]"));
+        let due = |set: &FleetSet| set.next_deadline_ns().map(|at| at / S);
+        assert_eq!(due(&set), Some(101));
+        let longer = set.renewed(&topology("app.internal", ", grace = 500*s"), 9 * S);
+        assert_eq!((due(&longer), longer.fleets[0].counts().withdrawn), (Some(501), 3));
+        for (more, end) in [(", grace = 3*s", 4), (", grace = 500*s, shrink = None", 1)] {
+            let mut other = longer.renewed(&topology("app.internal", more), 9 * S);
+            // It is past: the keeper does that at once, and serves it.
+            assert_eq!((due(&other), other.fleets[0].counts().withdrawn), (Some(end), 3));
+            assert_eq!((other.fleets[0].tick(9 * S).removed, other.next_deadline_ns()), (3, None));
+            assert!(other.fleets[0].places().iter().flatten().next().is_none());
+        }
+        // What was over before the reload is not there after it.
+        let late = set.renewed(&topology("app.internal", ", grace = 500*s"), 101 * S);
+        assert_eq!((late.next_deadline_ns(), late.fleets[0].counts().withdrawn), (None, 0));
     }
 
     #[test]
