@@ -8,6 +8,7 @@ use super::seats::Seats;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use weir_discovery::{Fault, Member, Snapshot, State};
 use weir_plan::fleets::ListedMember;
 use weir_plan::{Fleet, SourceKind};
@@ -179,14 +180,20 @@ impl FleetMembers {
         self.outage.is_some()
     }
 
-    /// For how long its source has given no list, s; `None`: it gives one.
+    /// Notes that its source is asked for the first list, and was waited for so long.
+    pub fn await_first(&mut self, now_ns: u64, waited: Duration) {
+        self.outage = Some(Outage::until_first(now_ns, waited));
+    }
+
+    /// For how long its source has given no list, s: since the first fault, or since it is asked if it never gave one;
+    /// `None`: it gives one.
     pub fn stale_s(&self, now_ns: u64) -> Option<f64> {
         self.outage.as_ref().map(|outage| outage.lasting_ns(now_ns) as f64 / 1e9)
     }
 
-    /// Why its source gives no list: a sentence with what to do; `None`: it gives one.
+    /// Why its source gives no list: a sentence with what to do; `None`: it gives one, or no fault has come yet.
     pub fn error(&self) -> Option<&str> {
-        self.outage.as_ref().map(|outage| &*outage.reason)
+        self.outage.as_ref()?.reason.as_deref()
     }
 
     /// When the next member ends by its grace, ns.

@@ -351,7 +351,7 @@ fn take(
             // The list that was waited for comes once more when the file begins to be followed.
             Ok(list) if is_known(before.as_ref(), list) && fleet.is_listed() && !fleet.is_stale() => {}
             Ok(list) => {
-                if fleet.is_stale() {
+                if fleet.error().is_some() {
                     log.line(format!("fleet {}: a list again ({source})", fleet.name));
                 }
                 let was = fleet.counts();
