@@ -6,6 +6,7 @@
 //! threads about targets that only a doubted list lacks.
 
 mod changes;
+mod doubts;
 mod failures;
 mod fleet;
 mod handed;
