@@ -153,7 +153,7 @@ impl FleetMembers {
         let mut own = FleetMembers { number, name, source, doubt, ..before.clone() };
         let mut changes = Vec::new();
         own.members.configure(now_ns, doubt, &mut changes);
-        own.take(changes);
+        own.take(changes, Act::Expire);
         if own.source != before.source {
             own.outage = None;
         }
@@ -219,6 +219,7 @@ impl FleetMembers {
 
     /// Takes a list.
     pub fn list(&mut self, now_ns: u64, list: &Snapshot) -> (ListResult, Changes) {
+        let over = self.tick(now_ns);
         let mut changes = Vec::new();
         // The source says of these that another is at their address now.
         let gone: Vec<MemberKey> = list.members.iter().flat_map(|member| self.others(member)).collect();
@@ -234,11 +235,13 @@ impl FleetMembers {
         (self.has_list, self.outage) = (true, None);
         self.listed_by = Some(self.source.clone());
         let result = match ListResult::from(verdict) {
-            ListResult::Same if !changes.is_empty() => ListResult::Changed,
+            ListResult::Same if !changes.is_empty() || !over.is_empty() => ListResult::Changed,
             result => result,
         };
         self.lists[result as usize] += 1;
-        (result, self.take(changes))
+        let mut counted = self.take(changes, Act::Remove);
+        counted += over;
+        (result, counted)
     }
 
     /// Counts questions that its source has not answered by a list.
@@ -256,16 +259,20 @@ impl FleetMembers {
 
     /// Removes members that only a doubted list lacks, and that have failed.
     pub fn end(&mut self, now_ns: u64, failed: &[MemberKey]) -> Changes {
+        let mut counted = self.tick(now_ns);
         let mut changes = Vec::new();
         failed.iter().for_each(|key| self.members.failed(now_ns, key, &mut changes));
-        self.take(changes)
+        counted += self.take(changes, Act::Fail);
+        counted
     }
 
     /// Removes members whose grace is over.
     pub fn tick(&mut self, now_ns: u64) -> Changes {
         let mut changes = Vec::new();
         self.members.tick(now_ns, &mut changes);
-        self.take(changes)
+        // Without doubt there is no grace: the last list lacks them.
+        let removal = if self.doubt.shrink.is_some() { Act::Expire } else { Act::Remove };
+        self.take(changes, removal)
     }
 
     /// The members at the address of a listed one that are not it.
@@ -273,7 +280,8 @@ impl FleetMembers {
         self.seats.find(&listed.addr).filter(|key| key.id != listed.id).cloned().collect()
     }
 
-    fn take(&mut self, changes: Vec<MemberChange<MemberKey>>) -> Changes {
+    /// Takes what has come of an input. `removal`: what its removals are.
+    fn take(&mut self, changes: Vec<MemberChange<MemberKey>>, removal: Act) -> Changes {
         let mut counted = Changes::default();
         for change in changes {
             match change {
@@ -285,7 +293,7 @@ impl FleetMembers {
                 }
                 MemberChange::Remove { key } => {
                     counted.removed += 1;
-                    self.names.note(Act::Remove, &key);
+                    self.names.note(removal, &key);
                     self.seats.remove(&key);
                 }
                 MemberChange::Set { key, weight, drain } => {

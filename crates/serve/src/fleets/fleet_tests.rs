@@ -134,10 +134,30 @@ fn a_doubted_list_withdraws_until_a_failure_or_the_end_of_the_grace() {
     assert_eq!((result, changes), (ListResult::Doubted, Changes::default()));
     let withdrawn = fleet.withdrawn(10);
     assert_eq!(withdrawn.len(), 3);
+    drop(fleet.take_names());
     assert_eq!(fleet.end(20, &withdrawn[..1]).removed, 1);
+    assert_eq!(fleet.take_names().words(), "- a:1 (withdrawn, failed)");
     assert_eq!((fleet.next_deadline_ns(), fleet.tick(109).removed), (Some(110), 0));
     assert_eq!((fleet.tick(110).removed, members(&fleet).count()), (2, 0));
+    assert_eq!(fleet.take_names().words(), "- b:1 (grace over), c:1 (grace over)");
     assert_eq!(fleet.lists, [1, 0, 1, 0]);
+}
+
+/// The log says of each removal why it was, also where a list comes late.
+#[test]
+fn a_list_after_the_end_of_the_grace_removes_for_two_reasons() {
+    let mut fleet = fleet();
+    fleet.list(0, &list(&[("a:1", None), ("b:1", None), ("c:1", None), ("d:1", None), ("e:1", None)]));
+    fleet.list(10, &list(&[("a:1", None), ("b:1", None)]));
+    drop(fleet.take_names());
+    let (result, changes) = fleet.list(500, &list(&[("a:1", None)]));
+    assert_eq!((result, changes.removed), (ListResult::Changed, 4));
+    let words = "- c:1 (grace over), d:1 (grace over), e:1 (grace over), b:1";
+    assert_eq!(fleet.take_names().words(), words);
+    // A list that lacks no member once those are gone whose grace is over.
+    fleet.list(501, &list(&[("a:1", None), ("f:1", None), ("g:1", None)]));
+    fleet.list(502, &list(&[("a:1", None)]));
+    assert_eq!(fleet.list(900, &list(&[("a:1", None)])).0, ListResult::Changed);
 }
 
 /// What a source says of one member is no matter of doubt; what its list merely lacks is.
