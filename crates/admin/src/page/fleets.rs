@@ -60,9 +60,11 @@ fn members(fleet: &FleetView) -> String {
     format!("{}{others}", count(fleet.members as u64))
 }
 
-/// Whether there is a list; if not, since when and why.
+/// Whether there is a list, and whether it is believed; if there is none, since when and why.
 fn list(fleet: &FleetView, now_unix_ms: u64) -> String {
-    let Some(stale_ms) = stale_ms(fleet) else { return "there".to_owned() };
+    let Some(stale_ms) = stale_ms(fleet) else {
+        return if fleet.withdrawn > 0 { "doubted" } else { "there" }.to_owned();
+    };
     let since = clock(now_unix_ms, now_unix_ms.saturating_sub(stale_ms));
     let why = fleet.error.as_ref().map(|why| format!("<small>{}</small>", escaped(why)));
     let none = if why.is_some() { "none" } else { "none\u{a0}yet" };
