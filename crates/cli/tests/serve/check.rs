@@ -165,6 +165,11 @@ fn a_file_of_a_source_that_cannot_be_used_is_said_at_the_call_that_names_it() {
     scratch.file("blank", " \n");
     scratch.file("lines", "hush\nhush\n");
     scratch.file("text.pem", "no certificate\n");
+    scratch.file(
+        "data.yaml",
+        kubeconfig("token: hush")
+            .replace("cluster: {server", "cluster: {certificate-authority-data: UEVN, server"),
+    );
     scratch.file("odd.yaml", "contexts: [{context: {}}]\n");
     scratch.file("kube.yaml", kubeconfig("tokenFile: gone.token"));
     let kubernetes =
@@ -178,6 +183,8 @@ fn a_file_of_a_source_that_cannot_be_used_is_said_at_the_call_that_names_it() {
         (consul("tls = tls.client(ca = \"gone.pem\")"), "gone.pem", "there is no such file", "mend"),
         (consul("tls = tls.client(ca = \"text.pem\")"), "text.pem", "has no certificate", "mend"),
         (kubernetes("gone.yaml"), "gone.yaml", "there is no such file", "write `kubeconfig=`"),
+        (kubernetes("blank"), "blank", "is empty", "write a kubeconfig into it"),
+        (kubernetes("data.yaml"), "data.yaml: certificate-authority-data\" ", "has no certificate", "mend"),
         (kubernetes("odd.yaml"), "odd.yaml", "is no kubeconfig in YAML", "correct it there"),
         (kubernetes("kube.yaml"), "gone.token", "there is no such file", "write the token"),
     ] {
@@ -255,7 +262,10 @@ fn a_kubeconfig_that_the_topology_does_not_name_is_looked_at_outside_of_pods() {
         let mut command = weir();
         command.arg("check").args(args).arg(&path);
         // A home folder without a kubeconfig.
-        command.env("HOME", scratch.path("")).env("KUBECONFIG", kubeconfig).env("KUBERNETES_SERVICE_HOST", pod);
+        command
+            .env("HOME", scratch.path(""))
+            .env("KUBECONFIG", kubeconfig)
+            .env("KUBERNETES_SERVICE_HOST", pod);
         let output = command.output().expect("the binary starts");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
