@@ -101,10 +101,11 @@ const FLEET_HEADINGS: &[&str] = &["fleet", "source", "#members", "#draining", "#
 
 /// A fleet whose members a source lists.
 fn fleet(one: &Value) -> Vec<String> {
-    let why = one["error"].as_str().map(|why| format!(": {why}")).unwrap_or_default();
-    let list = match one["stale_s"].as_f64() {
-        Some(s) => format!("no list for {:.0} s{why}", s.floor()),
-        None => "there".to_owned(),
+    let list = match (one["stale_s"].as_f64().map(f64::floor), one["error"].as_str()) {
+        (Some(s), Some(why)) => format!("no list for {s:.0} s: {why}"),
+        (Some(s), None) => format!("no list yet, for {s:.0} s"),
+        (None, _) if one["withdrawn"].as_u64().is_some_and(|n| n > 0) => "doubted".to_owned(),
+        (None, _) => "there".to_owned(),
     };
     let numbers = ["fleet", "source", "members", "draining", "withdrawn"].map(|of| word(&one[of]));
     numbers.into_iter().chain([list]).collect()
@@ -210,13 +211,21 @@ mod tests {
                    "stale_s": stale_s, "error": error})
         };
         let why = "consul web: http://127.0.0.1:8500 answers 500; see to the registry";
-        let fleets =
-            [fleet("apps", "consul web", Some(12.7), Some(why)), fleet("files", "file a.json", None, None)];
+        let mut short = fleet("short", "file b.json", None, None);
+        short["withdrawn"] = json!(12);
+        let fleets = [
+            short,
+            fleet("apps", "consul web", Some(12.7), Some(why)),
+            fleet("files", "file a.json", None, None),
+            fleet("new", "consul new", Some(3.2), None),
+        ];
         let text = status(&json!({"fleets": fleets}), &json!({}), "ready");
         let want = format!(
             "\nfleet  source       members  draining  withdrawn  list\n\
+             short  file b.json       12         1         12  doubted\n\
              apps   consul web        12         1          0  no list for 12 s: {why}\n\
-             files  file a.json       12         1          0  there\n"
+             files  file a.json       12         1          0  there\n\
+             new    consul new        12         1          0  no list yet, for 3 s\n"
         );
         assert!(text.ends_with(&want), "{text}");
     }

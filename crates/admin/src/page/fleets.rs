@@ -20,8 +20,11 @@ fn stale_ms(fleet: &FleetView) -> Option<u64> {
 pub(super) fn alarms(view: &View) -> impl Iterator<Item = (&'static str, String)> {
     view.fleets.iter().filter_map(|fleet| {
         let lasts = stretch(stale_ms(fleet)?);
-        let why = fleet.error.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-        Some(("warn", format!("fleet {}: no list for {lasts}{why}", fleet.fleet)))
+        let list = match &fleet.error {
+            Some(why) => format!("no list for {lasts}: {why}"),
+            None => format!("no list yet, for {lasts}"),
+        };
+        Some(("warn", format!("fleet {}: {list}", fleet.fleet)))
     })
 }
 
@@ -57,13 +60,16 @@ fn members(fleet: &FleetView) -> String {
     format!("{}{others}", count(fleet.members as u64))
 }
 
-/// Whether there is a list; if not, since when and why.
+/// Whether there is a list, and whether it is believed; if there is none, since when and why.
 fn list(fleet: &FleetView, now_unix_ms: u64) -> String {
-    let Some(stale_ms) = stale_ms(fleet) else { return "there".to_owned() };
+    let Some(stale_ms) = stale_ms(fleet) else {
+        return if fleet.withdrawn > 0 { "doubted" } else { "there" }.to_owned();
+    };
     let since = clock(now_unix_ms, now_unix_ms.saturating_sub(stale_ms));
     let why = fleet.error.as_ref().map(|why| format!("<small>{}</small>", escaped(why)));
+    let none = if why.is_some() { "none" } else { "none\u{a0}yet" };
     format!(
-        "<span class=\"warn\">{}\u{a0}none</span><small>since {since} ({})</small>{}",
+        "<span class=\"warn\">{}\u{a0}{none}</span><small>since {since} ({})</small>{}",
         sign_of("warn"),
         stretch(stale_ms).replace(' ', "\u{a0}"),
         why.unwrap_or_default()

@@ -202,7 +202,9 @@ fn a_fleet_without_a_list_is_an_alarm_and_says_since_when_and_why() {
     let page = html(&seen, false, 7);
     assert!(!page.contains("<h2>Fleets</h2>"), "{page}");
     let why = "consul <web>: http://a/ answers 500; see to the registry";
-    seen.view.fleets = vec![fleet("files", None, None), fleet("<apps>", Some(120.5), Some(why))];
+    let new = fleet("new", Some(4.0), None);
+    let whole = FleetView { withdrawn: 0, ..fleet("whole", None, None) };
+    seen.view.fleets = vec![fleet("files", None, None), fleet("<apps>", Some(120.5), Some(why)), new, whole];
     // Nothing is worse than that.
     seen.view.listeners[0].recent.clear();
     seen.rendered = super::Rendered::default();
@@ -214,6 +216,9 @@ fn a_fleet_without_a_list_is_an_alarm_and_says_since_when_and_why() {
         "<td class=\"target\">&lt;apps&gt;<small>consul &lt;web&gt;</small></td><td class=\"n\">1,200<small>3 withdrawn</small></td>\
          <td class=\"target\"><span class=\"warn\">▲ none</span><small>since 03:10:03 (2 min)</small>\
          <small>consul &lt;web&gt;: http://a/ answers 500; see to the registry</small></td>",
+        "fleet new: no list yet, for 4 s</p>",
+        "<span class=\"warn\">▲ none yet</span><small>since ",
+        "<td class=\"target\">doubted</td>",
         "<td class=\"target\">there</td>",
         "<title>▲ &lt;t&gt;.star · weir</title>",
     ] {

@@ -1,7 +1,7 @@
 //! `weir check --serve`, and what `weir serve` refuses before it binds anything.
 
 use crate::shared::certificates::Authority;
-use crate::shared::common::{Scratch, run, run_with_input};
+use crate::shared::common::{Scratch, run, run_with_input, weir};
 
 const EDGE: &str = "app = queue(delay(5*ms, server(\"app\")))\nlisten(\"127.0.0.1:1\", app, name=\"public\")\n\
                     scenario(\"s\", app, traffic.poisson(every=10*ms), requests=1000)\n";
@@ -165,6 +165,11 @@ fn a_file_of_a_source_that_cannot_be_used_is_said_at_the_call_that_names_it() {
     scratch.file("blank", " \n");
     scratch.file("lines", "hush\nhush\n");
     scratch.file("text.pem", "no certificate\n");
+    scratch.file(
+        "data.yaml",
+        kubeconfig("token: hush")
+            .replace("cluster: {server", "cluster: {certificate-authority-data: UEVN, server"),
+    );
     scratch.file("odd.yaml", "contexts: [{context: {}}]\n");
     scratch.file("kube.yaml", kubeconfig("tokenFile: gone.token"));
     let kubernetes =
@@ -178,6 +183,8 @@ fn a_file_of_a_source_that_cannot_be_used_is_said_at_the_call_that_names_it() {
         (consul("tls = tls.client(ca = \"gone.pem\")"), "gone.pem", "there is no such file", "mend"),
         (consul("tls = tls.client(ca = \"text.pem\")"), "text.pem", "has no certificate", "mend"),
         (kubernetes("gone.yaml"), "gone.yaml", "there is no such file", "write `kubeconfig=`"),
+        (kubernetes("blank"), "blank", "is empty", "write a kubeconfig into it"),
+        (kubernetes("data.yaml"), "data.yaml: certificate-authority-data\" ", "has no certificate", "mend"),
         (kubernetes("odd.yaml"), "odd.yaml", "is no kubeconfig in YAML", "correct it there"),
         (kubernetes("kube.yaml"), "gone.token", "there is no such file", "write the token"),
     ] {
@@ -220,7 +227,7 @@ fn a_file_of_a_source_is_said_at_the_call_whichever_line_its_function_is_in() {
 }
 
 #[test]
-fn each_file_of_a_source_is_looked_at_and_none_that_the_topology_does_not_name() {
+fn each_file_of_a_source_is_looked_at_and_no_other() {
     let scratch = Scratch::new("source-files-all");
     let authority = Authority::new("sources");
     scratch.file("token", "secret\n");
@@ -235,11 +242,39 @@ fn each_file_of_a_source_is_looked_at_and_none_that_the_topology_does_not_name()
     for call in [
         usable.as_str(),
         "find.kubernetes(\"shop\", lambda: server(\"app\"), kubeconfig = \"kube.yaml\")",
-        // What a pod has, or a home folder, is not looked at; nor is a list.
-        "find.kubernetes(\"shop\", lambda: server(\"app\"))",
+        // No list is looked at.
         "find.file(\"gone.json\", lambda: server(\"app\"))",
         "find.dns(\"app.internal\", lambda: server(\"app\"), port = 80)",
     ] {
         check(call).succeeds();
     }
+}
+
+/// As `weir serve` and `weir find` read it. What a pod has is looked at there only.
+#[test]
+fn a_kubeconfig_that_the_topology_does_not_name_is_looked_at_outside_of_pods() {
+    let scratch = Scratch::new("source-kubeconfig");
+    scratch.file("token", "secret\n");
+    let good = scratch.file("good.yaml", kubeconfig("tokenFile: token"));
+    let bad = scratch.file("bad.yaml", kubeconfig("tokenFile: gone.token"));
+    let path = scratch.file("edge.star", with_source("find.kubernetes(\"shop\", lambda: server(\"app\"))"));
+    let check = |args: &[&str], kubeconfig: &str, pod: &str| {
+        let mut command = weir();
+        command.arg("check").args(args).arg(&path);
+        // A home folder without a kubeconfig.
+        command
+            .env("HOME", scratch.path(""))
+            .env("KUBECONFIG", kubeconfig)
+            .env("KUBERNETES_SERVICE_HOST", pod);
+        let output = command.output().expect("the binary starts");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for (kubeconfig, pod) in [("", ""), (good.as_str(), ""), (bad.as_str(), "10.96.0.1")] {
+        assert_eq!(check(&["--serve"], kubeconfig, pod).0, Some(0), "{kubeconfig} {pod}");
+    }
+    let (code, words) = check(&["--serve"], &bad, "");
+    assert!(code == Some(2) && words.contains("error: fleet apps: the "), "{words}");
+    assert!(words.contains("gone.token") && words.contains("KUBECONFIG"), "{words}");
+    let (code, words) = check(&[], &bad, "");
+    assert!(code == Some(0) && words.contains("warning: fleet apps: the "), "{words}");
 }

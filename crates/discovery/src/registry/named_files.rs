@@ -5,13 +5,11 @@ use super::http::{Credentials, check_files, trust};
 #[cfg(feature = "kubernetes")]
 use super::kubernetes::check_kubeconfig;
 use crate::fault::Defect;
-#[cfg(feature = "kubernetes")]
-use std::path::Path;
 use weir_plan::{SourceKind, TlsClient};
 
 /// Checks that the files that a source names can be used, as far as this machine can tell. Returns what is wrong with
-/// each that cannot. A list of members is none of them, nor is what a source uses without its name, such as a pod's
-/// service account. It waits for their file systems.
+/// each that cannot. A list of members is none of them, nor is a pod's service account; the kubeconfig that is read
+/// outside of pods where none is named is one, if it is there. It waits for their file systems.
 pub fn check_named_files(kind: &SourceKind) -> Vec<Defect> {
     match kind {
         SourceKind::File(_) | SourceKind::Dns(_) => Vec::new(),
@@ -24,9 +22,7 @@ pub fn check_named_files(kind: &SourceKind) -> Vec<Defect> {
             check(token.as_ref(), source.tls.as_ref())
         }
         #[cfg(feature = "kubernetes")]
-        SourceKind::Kubernetes(source) => {
-            source.kubeconfig.as_deref().map_or_else(Vec::new, |path| check_kubeconfig(Path::new(path)))
-        }
+        SourceKind::Kubernetes(source) => check_kubeconfig(source),
         #[cfg(not(feature = "kubernetes"))]
         SourceKind::Kubernetes(_) => Vec::new(),
     }

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Member {
     pub(super) weight: f64,
     pub(super) drain: bool,
-    /// The end of its grace if it is withdrawn. A draining member never is.
-    pub(super) until_ns: Option<u64>,
+    /// Since when it is withdrawn, if it is; below 0: since before this process began. A draining member never is.
+    pub(super) since_ns: Option<i64>,
 }
 
 /// The members of one fleet.
@@ -24,31 +24,55 @@ pub(super) struct Member {
 pub struct Members<K> {
     doubt: Doubt,
     members: BTreeMap<K, Member>,
-    /// The withdrawn members by the end of their grace.
-    ends: BTreeSet<(u64, K)>,
+    /// The withdrawn members by since when they are, and so by the ends of their grace.
+    withdrawn: BTreeSet<(i64, K)>,
     draining: usize,
+    /// Whether the next list is believed, however short it is.
+    believes_next: bool,
 }
 
 impl<K: Ord + Clone> Members<K> {
     /// A fleet without members.
     pub fn new(doubt: Doubt) -> Members<K> {
-        Members { doubt, members: BTreeMap::new(), ends: BTreeSet::new(), draining: 0 }
+        let (members, withdrawn) = (BTreeMap::new(), BTreeSet::new());
+        Members { doubt, members, withdrawn, draining: 0, believes_next: false }
     }
 
-    /// Replaces the arguments; what is withdrawn already keeps the end of its grace.
-    pub fn configure(&mut self, doubt: Doubt) {
+    /// Replaces the arguments, for what is withdrawn already as well: its grace counts from when it was withdrawn, and is
+    /// over if every list is believed. What ends by that is due at once, and ends with the next input or
+    /// [`Members::tick`].
+    pub fn configure(&mut self, now_ns: u64, doubt: Doubt, changes: &mut Vec<MemberChange<K>>) {
+        self.tick(now_ns, changes);
         self.doubt = doubt;
+    }
+
+    /// Believes the next list, however short it is.
+    pub fn believe_next(&mut self) {
+        self.believes_next = true;
     }
 
     /// The number of members by state.
     pub fn counts(&self) -> MemberCounts {
-        let (drain, withdrawn) = (self.draining, self.ends.len());
+        let (drain, withdrawn) = (self.draining, self.withdrawn.len());
         MemberCounts { up: self.members.len() - drain - withdrawn, drain, withdrawn }
     }
 
     /// When the next grace ends, ns; `None` if no member is withdrawn.
     pub fn next_deadline(&self) -> Option<u64> {
-        self.ends.first().map(|(until, _)| *until)
+        self.withdrawn.first().map(|(since, _)| self.end_ns(*since))
+    }
+
+    /// When the grace of a member ends that is withdrawn since then, ns.
+    pub(super) fn end_ns(&self, since_ns: i64) -> u64 {
+        let grace_ns = if self.doubt.shrink.is_some() { self.doubt.grace_ns } else { 0 };
+        let end = i128::from(since_ns) + i128::from(grace_ns);
+        u64::try_from(end.max(0)).unwrap_or(u64::MAX)
+    }
+
+    /// Since when a member is withdrawn whose grace ends then.
+    pub(super) fn since_ns(&self, end_ns: u64) -> i64 {
+        let since = i128::from(end_ns) - i128::from(self.doubt.grace_ns);
+        i64::try_from(since).unwrap_or(if since < 0 { i64::MIN } else { i64::MAX })
     }
 
     /// Takes a whole list, as a source gave it. An empty one is a list like any other; an unreadable one is none.
@@ -67,7 +91,8 @@ impl<K: Ord + Clone> Members<K> {
     ) -> Verdict {
         self.tick(now_ns, changes);
         let (list, before) = (Places::new(entries), changes.len());
-        let is_doubted = self.doubt.is_doubted(list.len(), self.members.len());
+        let is_believed = std::mem::take(&mut self.believes_next);
+        let is_doubted = !is_believed && self.doubt.is_doubted(list.len(), self.members.len());
         replaced.iter().for_each(|key| self.remove(key, changes));
         self.drop_missing(now_ns, &list, is_doubted, changes);
         let newcomers = self.update(&list, changes);
@@ -94,7 +119,7 @@ impl<K: Ord + Clone> Members<K> {
     /// is enough, whether or not it changes the member's health. A listed member stays: health is not the registry.
     pub fn failed(&mut self, now_ns: u64, key: &K, changes: &mut Vec<MemberChange<K>>) {
         self.tick(now_ns, changes);
-        if self.members.get(key).is_some_and(|member| member.until_ns.is_some()) {
+        if self.members.get(key).is_some_and(|member| member.since_ns.is_some()) {
             self.remove(key, changes);
         }
     }
@@ -102,7 +127,7 @@ impl<K: Ord + Clone> Members<K> {
     /// Removes the members whose grace is over: at its very end, and so before an arrival at that instant.
     pub fn tick(&mut self, now_ns: u64, changes: &mut Vec<MemberChange<K>>) {
         while self.next_deadline().is_some_and(|until| until <= now_ns) {
-            let Some((_, key)) = self.ends.pop_first() else { return };
+            let Some((_, key)) = self.withdrawn.pop_first() else { return };
             self.remove(&key, changes);
         }
     }
@@ -110,7 +135,7 @@ impl<K: Ord + Clone> Members<K> {
     /// The entries of all tables, for tests of memory.
     #[cfg(test)]
     pub(super) fn kept(&self) -> usize {
-        self.members.len() + self.ends.len()
+        self.members.len() + self.withdrawn.len()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &Member)> {
@@ -126,14 +151,15 @@ impl<K: Ord + Clone> Members<K> {
         changes: &mut Vec<MemberChange<K>>,
     ) {
         let missing: Vec<K> = self.members.keys().filter(|key| !list.has(key)).cloned().collect();
-        let until = now_ns.saturating_add(self.doubt.grace_ns);
+        let since = i64::try_from(now_ns).unwrap_or(i64::MAX);
+        let is_over = self.end_ns(since) <= now_ns;
         for key in missing {
             let member = self.members[&key];
             // A draining member was expected to go, and a grace of nothing is over at once.
-            if !is_doubted || member.drain || member.until_ns.is_none() && until <= now_ns {
+            if !is_doubted || member.drain || member.since_ns.is_none() && is_over {
                 self.remove(&key, changes);
-            } else if member.until_ns.is_none() {
-                self.withdraw(key, until);
+            } else if member.since_ns.is_none() {
+                self.withdraw(key, since);
             }
         }
     }
@@ -147,8 +173,8 @@ impl<K: Ord + Clone> Members<K> {
                 newcomers.push(entry);
                 continue;
             };
-            if let Some(until) = member.until_ns.take() {
-                self.ends.remove(&(until, key.clone()));
+            if let Some(since) = member.since_ns.take() {
+                self.withdrawn.remove(&(since, key.clone()));
             }
             if (member.weight, member.drain) != (weight, drain) {
                 self.draining = self.draining + usize::from(drain) - usize::from(member.drain);
@@ -162,24 +188,24 @@ impl<K: Ord + Clone> Members<K> {
     /// Adds a member. Returns whether it was none.
     pub(super) fn add(&mut self, key: K, weight: f64, drain: bool) -> bool {
         let Slot::Vacant(vacant) = self.members.entry(key) else { return false };
-        vacant.insert(Member { weight, drain, until_ns: None });
+        vacant.insert(Member { weight, drain, since_ns: None });
         self.draining += usize::from(drain);
         true
     }
 
-    /// Withdraws a member that is up.
-    pub(super) fn withdraw(&mut self, key: K, until_ns: u64) {
+    /// Withdraws a member that is up, as of then.
+    pub(super) fn withdraw(&mut self, key: K, since_ns: i64) {
         if let Some(member) = self.members.get_mut(&key) {
-            member.until_ns = Some(until_ns);
-            self.ends.insert((until_ns, key));
+            member.since_ns = Some(since_ns);
+            self.withdrawn.insert((since_ns, key));
         }
     }
 
     fn remove(&mut self, key: &K, changes: &mut Vec<MemberChange<K>>) {
         let Some((key, member)) = self.members.remove_entry(key) else { return };
         self.draining -= usize::from(member.drain);
-        if let Some(until) = member.until_ns {
-            self.ends.remove(&(until, key.clone()));
+        if let Some(since) = member.since_ns {
+            self.withdrawn.remove(&(since, key.clone()));
         }
         changes.push(MemberChange::Remove { key });
     }

@@ -40,8 +40,14 @@ impl Naive {
     }
 
     fn tick(&mut self, now_ns: u64) -> Changes {
-        let grace = self.grace;
+        let grace = if self.percent.is_some() { self.grace } else { 0 };
         self.take(|m| m.since.is_some_and(|since| now_ns - since >= grace), |m| (m.since, m.key))
+    }
+
+    fn configure(&mut self, now_ns: u64, percent: Option<u64>, grace: u64) -> Changes {
+        let changes = self.tick(now_ns);
+        (self.percent, self.grace) = (percent, grace);
+        changes
     }
 
     fn state_gone(&mut self, now_ns: u64, keys: &[u64]) -> Changes {
@@ -168,22 +174,32 @@ fn list(draw: Key, range: u64) -> Vec<Entry<u64>> {
     entries
 }
 
+/// The arguments of a fleet: percent and grace.
+fn arguments(draw: Key) -> (Option<u64>, u64) {
+    let shares = [None, Some(0), Some(10), Some(30), Some(50), Some(70), Some(100)];
+    (shares[draw.nth(0).below(7) as usize], draw.nth(1).below(12))
+}
+
+fn doubt((percent, grace_ns): (Option<u64>, u64)) -> Doubt {
+    Doubt { shrink: percent.map(|p| p as f64 / 100.0), grace_ns }
+}
+
 /// How often each verdict was, and removals by grace.
 #[derive(Default)]
 struct Tally {
     verdicts: [u32; 3],
     ended: usize,
     failed: usize,
+    /// Members that end at once by other arguments.
+    configured: usize,
 }
 
 /// One sequence of inputs, in both.
 fn compare(draw: Key, steps: u64, tally: &mut Tally) {
-    let percent =
-        [None, Some(0), Some(10), Some(30), Some(50), Some(70), Some(100)][draw.nth(0).below(7) as usize];
-    let grace = draw.nth(1).below(12);
+    let (percent, grace) = arguments(draw);
     let range = [3, 10, 20][draw.nth(2).below(3) as usize];
-    let doubt = Doubt { shrink: percent.map(|p| p as f64 / 100.0), grace_ns: grace };
-    let (mut members, mut naive) = (Members::new(doubt), Naive { percent, grace, members: Vec::new() });
+    let mut members = Members::new(doubt((percent, grace)));
+    let mut naive = Naive { percent, grace, members: Vec::new() };
     let (mut targets, mut now_ns) = (Targets::default(), 0);
     for step in 0..steps {
         let draw = draw.with(step);
@@ -192,7 +208,7 @@ fn compare(draw: Key, steps: u64, tally: &mut Tally) {
             _ => now_ns + draw.nth(1).below(4),
         };
         let (mut changes, key) = (Vec::new(), draw.nth(2).below(range));
-        let want = match draw.nth(3).below(10) {
+        let want = match draw.nth(3).below(11) {
             0..5 => {
                 let list = list(draw.with(9), range);
                 let verdict = members.list(now_ns, &list, &mut changes);
@@ -211,13 +227,24 @@ fn compare(draw: Key, steps: u64, tally: &mut Tally) {
                 tally.failed += changes.len();
                 naive.failed(now_ns, key)
             }
+            9 => {
+                let other = arguments(draw.with(8));
+                members.configure(now_ns, doubt(other), &mut changes);
+                let mut want = naive.configure(now_ns, other.0, other.1);
+                let by_time = changes.len();
+                // What that ends is due at once.
+                members.tick(now_ns, &mut changes);
+                want.extend(naive.tick(now_ns));
+                tally.configured += changes.len() - by_time;
+                want
+            }
             _ => {
                 members.tick(now_ns, &mut changes);
                 tally.ended += changes.len();
                 naive.tick(now_ns)
             }
         };
-        assert_eq!(changes, want, "at {now_ns} with {doubt:?}");
+        assert_eq!(changes, want, "at {now_ns} with {:?} and {}", naive.percent, naive.grace);
         targets.apply(&changes);
         assert_eq!(members.counts(), naive.counts());
         let records: Vec<_> = members.records(now_ns).map(|(key, record)| (*key, record)).collect();
@@ -233,12 +260,13 @@ fn compare(draw: Key, steps: u64, tally: &mut Tally) {
 #[test]
 fn members_are_as_the_rules_say() {
     let mut tally = Tally::default();
-    for sequence in 0..10_000 {
+    for sequence in 0..12_000 {
         compare(Key::new(11).with(sequence), 30, &mut tally);
     }
     // Everything occurs, and often.
     assert!(tally.verdicts.iter().all(|n| *n > 10_000), "{:?}", tally.verdicts);
-    assert!(tally.ended > 1_000 && tally.failed > 1_000, "{} {}", tally.ended, tally.failed);
+    let Tally { ended, failed, configured, .. } = tally;
+    assert!(ended > 1_000 && failed > 1_000 && configured > 1_000, "{ended} {failed} {configured}");
 }
 
 /// After a hundred thousand lists with new members each time, no more is kept than the members that there are.

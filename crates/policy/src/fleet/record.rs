@@ -18,19 +18,19 @@ impl<K: Ord + Clone> Members<K> {
     /// The members, in the order of their keys.
     pub fn records(&self, now_ns: u64) -> impl Iterator<Item = (&K, MemberRecord)> {
         self.iter().map(move |(key, member)| {
-            let withdrawn_for_ns = member.until_ns.map(|until| until.saturating_sub(now_ns));
+            let withdrawn_for_ns = member.since_ns.map(|since| self.end_ns(since).saturating_sub(now_ns));
             (key, MemberRecord { weight: member.weight, drain: member.drain, withdrawn_for_ns })
         })
     }
 
-    /// Restores a member from another process, whose clock may differ, before the first list; one that is there
-    /// already stays as it is.
+    /// Restores a member from another process of the same arguments, whose clock may differ, before the first list; one that
+    /// is there already stays as it is.
     pub fn restore(&mut self, now_ns: u64, key: K, record: MemberRecord) {
         let MemberRecord { weight, drain, withdrawn_for_ns } = record;
         if self.add(key.clone(), weight, drain)
             && let Some(left) = withdrawn_for_ns.filter(|_| !drain)
         {
-            self.withdraw(key, now_ns.saturating_add(left));
+            self.withdraw(key, self.since_ns(now_ns.saturating_add(left)));
         }
     }
 }
@@ -53,6 +53,10 @@ mod tests {
         assert!(old.records(30).eq(successor.records(7_000)));
         assert_eq!((old.next_deadline(), successor.next_deadline()), (Some(110), Some(7_080)));
         changes.clear();
+        // Other arguments concern them as well.
+        let mut other = successor.clone();
+        other.configure(7_000, Doubt { grace_ns: 40, ..doubt }, &mut changes);
+        assert_eq!((other.next_deadline(), changes.len()), (Some(7_020), 0));
         // What is there stays, and what drains is not withdrawn.
         let record = MemberRecord { weight: 1.0, drain: true, withdrawn_for_ns: Some(1) };
         successor.restore(7_000, 2, record);

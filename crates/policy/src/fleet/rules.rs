@@ -37,6 +37,12 @@ impl Fleet {
         self.changes.clone()
     }
 
+    fn configure(&mut self, now_ns: u64, shrink: Option<f64>, grace_ns: u64) -> Vec<MemberChange<u32>> {
+        self.changes.clear();
+        self.members.configure(now_ns, Doubt { shrink, grace_ns }, &mut self.changes);
+        self.changes.clone()
+    }
+
     fn tick(&mut self, now_ns: u64) -> Vec<MemberChange<u32>> {
         self.changes.clear();
         self.members.tick(now_ns, &mut self.changes);
@@ -88,7 +94,7 @@ fn short_lists_are_doubted() {
 #[test]
 fn without_shrink_every_list_is_believed() {
     let mut fleet = Fleet::with_members(10);
-    fleet.members.configure(Doubt { shrink: None, grace_ns: GRACE });
+    fleet.configure(0, None, GRACE);
     assert_eq!((fleet.list(1, []), fleet.changes.clone()), (Changed, removed(1..=10)));
     assert_eq!((fleet.counts(), fleet.members.next_deadline()), ([0, 0, 0], None));
 }
@@ -225,16 +231,56 @@ fn grace_ends_first() {
     // Grace of nothing is over at once, of everything never.
     for (grace_ns, withdrawn) in [(0, 0), (u64::MAX, 3)] {
         let mut fleet = Fleet::with_members(4);
-        fleet.members.configure(Doubt { shrink: Some(0.5), grace_ns });
+        fleet.configure(0, Some(0.5), grace_ns);
         assert_eq!((fleet.list(5, [1]), fleet.counts()), (Doubted, [1, 0, withdrawn]));
     }
 }
 
 #[test]
-fn new_arguments_change_no_running_grace() {
+fn another_grace_counts_from_when_a_member_was_withdrawn() {
     let mut fleet = Fleet::with_members(4);
     fleet.list(1, []);
-    fleet.members.configure(Doubt { shrink: Some(0.9), grace_ns: 1 });
-    assert_eq!((fleet.members.next_deadline(), fleet.counts()), (Some(1 + GRACE), [0, 0, 4]));
+    for (grace_ns, end) in [(30, 31), (500, 501), (GRACE, 1 + GRACE), (u64::MAX, u64::MAX), (60, 61)] {
+        assert_eq!(fleet.configure(20, Some(0.9), grace_ns), []);
+        assert_eq!((fleet.members.next_deadline(), fleet.counts()), (Some(end), [0, 0, 4]));
+    }
+    assert_eq!(fleet.tick(60), []);
+    // It would have been over before: it is due at once.
+    assert_eq!((fleet.configure(60, Some(0.9), 3), fleet.members.next_deadline()), (vec![], Some(4)));
+    assert_eq!((fleet.tick(60), fleet.counts()), (removed(1..=4), [0, 0, 0]));
+    // Another share is that of the next list.
+    let mut fleet = Fleet::with_members(4);
+    fleet.list(1, []);
+    fleet.configure(1, Some(0.9), GRACE);
     assert_eq!((fleet.list(2, [1]), fleet.changes.clone()), (Changed, removed([2, 3, 4])));
+}
+
+/// Members that only a doubted list lacks are due once every list is believed.
+#[test]
+fn without_shrink_no_member_stays_withdrawn() {
+    let mut fleet = Fleet::with_members(4);
+    fleet.list(1, [1]);
+    assert_eq!((fleet.configure(9, None, GRACE), fleet.members.next_deadline()), (vec![], Some(1)));
+    assert_eq!((fleet.tick(9), fleet.counts()), (removed([2, 3, 4]), [1, 0, 0]));
+    assert_eq!(fleet.members.next_deadline(), None);
+}
+
+/// What is due by the arguments before ends by them, however late the caller's timer is.
+#[test]
+fn a_grace_that_is_over_does_not_become_longer() {
+    let mut fleet = Fleet::with_members(4);
+    fleet.list(1, [1]);
+    assert_eq!(fleet.configure(1 + GRACE, Some(0.5), 9 * GRACE), removed([2, 3, 4]));
+}
+
+/// Once: the next list but one is doubted as any other.
+#[test]
+fn a_list_may_be_believed_however_short_it_is() {
+    let mut fleet = Fleet::with_members(4);
+    assert_eq!(fleet.list(1, [1, 2, 3, 4]), Same);
+    fleet.list(2, [1]);
+    fleet.members.believe_next();
+    assert_eq!(fleet.counts(), [1, 0, 3]);
+    assert_eq!((fleet.list(3, [2]), fleet.changes.clone()), (Changed, removed([1, 3, 4])));
+    assert_eq!(fleet.list(4, []), Doubted);
 }

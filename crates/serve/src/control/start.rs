@@ -99,8 +99,9 @@ fn first_members(
         return Ok((Filled { point, serving, nodes }, FleetSet::default()));
     }
     let mut known = FleetSet::of_predecessor(&options.fleets, 0);
-    known.lists = fleets::first_lists(&known.unheard(point), &options.readers, Key::new(seed()?))?;
-    let set = known.renewed(point, 0);
+    let first = fleets::first_lists(&known.unheard(point), &options.readers, Key::new(seed()?))?;
+    known.lists = first.lists;
+    let set = known.renewed(point, 0, first.waited);
     let filled = members::filled(point, nodes, &set, options.inject).map_err(Error::Members)?;
     Ok((filled, set))
 }

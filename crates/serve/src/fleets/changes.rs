@@ -49,6 +49,10 @@ impl AddAssign for Changes {
 pub(super) enum Act {
     Add,
     Remove,
+    /// It is removed since it was withdrawn, and has failed.
+    Fail,
+    /// It is removed since it was withdrawn for its grace.
+    Expire,
     Change,
 }
 
@@ -70,15 +74,18 @@ struct NameList {
 impl MemberNames {
     /// Notes what happens to a member.
     pub fn note(&mut self, act: Act, member: &MemberKey) {
-        let list = match act {
-            Act::Add => &mut self.added,
-            Act::Remove => &mut self.removed,
-            Act::Change => &mut self.changed,
+        let (list, why) = match act {
+            Act::Add => (&mut self.added, ""),
+            Act::Remove => (&mut self.removed, ""),
+            Act::Fail => (&mut self.removed, " (withdrawn, failed)"),
+            Act::Expire => (&mut self.removed, " (grace over)"),
+            Act::Change => (&mut self.changed, ""),
         };
-        list.add(|| member.words());
+        list.add(|| member.words() + why);
     }
 
-    /// In words, as `weir find --watch` has them: `+ 10.0.0.3:80  - 10.0.0.1:80 and 2 more`.
+    /// In words, as `weir find --watch` has them, with why a withdrawn member goes: `+ 10.0.0.3:80  - 10.0.0.1:80 (grace over)
+    /// and 2 more`.
     pub fn words(&self) -> String {
         let kinds = [("+", &self.added), ("-", &self.removed), ("~", &self.changed)];
         let some = kinds.iter().filter(|(_, list)| !list.names.is_empty());

@@ -8,6 +8,7 @@ use super::seats::Seats;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use weir_discovery::{Fault, Member, Snapshot, State};
 use weir_plan::fleets::ListedMember;
 use weir_plan::{Fleet, SourceKind};
@@ -122,6 +123,7 @@ impl FleetMembers {
         HandedFleet {
             name: String::from(&*self.name),
             source: self.source.clone(),
+            doubt: self.doubt,
             outage: self.outage.as_ref().map(|outage| outage.hand(now_ns)),
             members: self.places().iter().flatten().filter_map(member).collect(),
         }
@@ -133,7 +135,7 @@ impl FleetMembers {
             has_list: true,
             listed_by: Some(handed.source.clone()),
             outage: handed.outage.as_ref().map(|outage| Outage::restored(now_ns, outage)),
-            ..FleetMembers::empty(0, &handed.name, handed.source.clone(), Doubt::default())
+            ..FleetMembers::empty(0, &handed.name, handed.source.clone(), handed.doubt)
         };
         for HandedMember { key, record } in &handed.members {
             let MemberKey { addr, id } = key.clone();
@@ -145,11 +147,13 @@ impl FleetMembers {
         fleet
     }
 
-    /// Takes the place of another topology's fleet, and its members.
-    pub fn follow(self, before: &FleetMembers) -> FleetMembers {
+    /// Takes the place of another topology's fleet, and its members. By another doubt some may be due to end.
+    pub fn follow(self, before: &FleetMembers, now_ns: u64) -> FleetMembers {
         let FleetMembers { number, name, source, doubt, .. } = self;
         let mut own = FleetMembers { number, name, source, doubt, ..before.clone() };
-        own.members.configure(doubt);
+        let mut changes = Vec::new();
+        own.members.configure(now_ns, doubt, &mut changes);
+        own.take(changes, Act::Expire);
         if own.source != before.source {
             own.outage = None;
         }
@@ -176,14 +180,20 @@ impl FleetMembers {
         self.outage.is_some()
     }
 
-    /// For how long its source has given no list, s; `None`: it gives one.
+    /// Notes that its source is asked for the first list, and was waited for so long.
+    pub fn await_first(&mut self, now_ns: u64, waited: Duration) {
+        self.outage = Some(Outage::until_first(now_ns, waited));
+    }
+
+    /// For how long its source has given no list, s: since the first fault, or since it is asked if it never gave one;
+    /// `None`: it gives one.
     pub fn stale_s(&self, now_ns: u64) -> Option<f64> {
         self.outage.as_ref().map(|outage| outage.lasting_ns(now_ns) as f64 / 1e9)
     }
 
-    /// Why its source gives no list: a sentence with what to do; `None`: it gives one.
+    /// Why its source gives no list: a sentence with what to do; `None`: it gives one, or no fault has come yet.
     pub fn error(&self) -> Option<&str> {
-        self.outage.as_ref().map(|outage| &*outage.reason)
+        self.outage.as_ref()?.reason.as_deref()
     }
 
     /// When the next member ends by its grace, ns.
@@ -209,27 +219,29 @@ impl FleetMembers {
 
     /// Takes a list.
     pub fn list(&mut self, now_ns: u64, list: &Snapshot) -> (ListResult, Changes) {
+        let over = self.tick(now_ns);
         let mut changes = Vec::new();
         // The source says of these that another is at their address now.
         let gone: Vec<MemberKey> = list.members.iter().flat_map(|member| self.others(member)).collect();
         let entries: Vec<Entry<MemberKey>> = list.members.iter().map(entry).collect();
         if self.listed_by.as_ref().is_some_and(|by| !by.is_same_service(&self.source)) {
             // The members of another service are no measure of this one, and requests are not for them.
-            self.members.configure(Doubt { shrink: None, ..self.doubt });
+            self.members.believe_next();
         }
         let stated =
             list.departures.iter().map(|one| MemberKey { addr: one.addr.clone(), id: one.id.clone() });
         self.members.state_gone(now_ns, &stated.collect::<Vec<_>>(), &mut changes);
         let verdict = self.members.replace(now_ns, &gone, &entries, &mut changes);
-        self.members.configure(self.doubt);
         (self.has_list, self.outage) = (true, None);
         self.listed_by = Some(self.source.clone());
         let result = match ListResult::from(verdict) {
-            ListResult::Same if !changes.is_empty() => ListResult::Changed,
+            ListResult::Same if !changes.is_empty() || !over.is_empty() => ListResult::Changed,
             result => result,
         };
         self.lists[result as usize] += 1;
-        (result, self.take(changes))
+        let mut counted = self.take(changes, Act::Remove);
+        counted += over;
+        (result, counted)
     }
 
     /// Counts questions that its source has not answered by a list.
@@ -247,16 +259,20 @@ impl FleetMembers {
 
     /// Removes members that only a doubted list lacks, and that have failed.
     pub fn end(&mut self, now_ns: u64, failed: &[MemberKey]) -> Changes {
+        let mut counted = self.tick(now_ns);
         let mut changes = Vec::new();
         failed.iter().for_each(|key| self.members.failed(now_ns, key, &mut changes));
-        self.take(changes)
+        counted += self.take(changes, Act::Fail);
+        counted
     }
 
     /// Removes members whose grace is over.
     pub fn tick(&mut self, now_ns: u64) -> Changes {
         let mut changes = Vec::new();
         self.members.tick(now_ns, &mut changes);
-        self.take(changes)
+        // Without doubt there is no grace: the last list lacks them.
+        let removal = if self.doubt.shrink.is_some() { Act::Expire } else { Act::Remove };
+        self.take(changes, removal)
     }
 
     /// The members at the address of a listed one that are not it.
@@ -264,7 +280,8 @@ impl FleetMembers {
         self.seats.find(&listed.addr).filter(|key| key.id != listed.id).cloned().collect()
     }
 
-    fn take(&mut self, changes: Vec<MemberChange<MemberKey>>) -> Changes {
+    /// Takes what has come of an input. `removal`: what its removals are.
+    fn take(&mut self, changes: Vec<MemberChange<MemberKey>>, removal: Act) -> Changes {
         let mut counted = Changes::default();
         for change in changes {
             match change {
@@ -276,7 +293,7 @@ impl FleetMembers {
                 }
                 MemberChange::Remove { key } => {
                     counted.removed += 1;
-                    self.names.note(Act::Remove, &key);
+                    self.names.note(removal, &key);
                     self.seats.remove(&key);
                 }
                 MemberChange::Set { key, weight, drain } => {

@@ -62,7 +62,8 @@ fn another_id_at_an_address_is_another_member() {
 fn the_first_list_of_another_service_is_believed() {
     let mut before = fleet();
     before.list(0, &list(&[("a:1", None), ("b:1", None), ("c:1", None)]));
-    let mut after = FleetMembers { source: SourceKind::File("b.json".to_owned()), ..fleet() }.follow(&before);
+    let mut after =
+        FleetMembers { source: SourceKind::File("b.json".to_owned()), ..fleet() }.follow(&before, 0);
     assert!(before.is_listed() && !after.is_listed());
     assert_eq!(after.list(1, &list(&[("d:1", None)])).0, ListResult::Changed);
     assert_eq!((addresses(&after), after.is_listed()), (vec!["d:1".to_owned()], true));
@@ -78,7 +79,7 @@ fn the_first_list_by_other_arguments_is_doubted_as_any_other() {
     };
     let mut before = at("http://a:8500", "api");
     before.list(0, &list(&[("a:1", None), ("b:1", None), ("c:1", None)]));
-    let turned = || at("http://b:8500", "api").follow(&before);
+    let turned = || at("http://b:8500", "api").follow(&before, 0);
     let mut after = turned();
     assert!(!after.is_listed());
     assert_eq!(after.list(1, &list(&[("d:1", None)])).0, ListResult::Doubted);
@@ -88,7 +89,7 @@ fn the_first_list_by_other_arguments_is_doubted_as_any_other() {
     let mut after = turned();
     assert_eq!(after.list(1, &list(&[("d:1", None), ("e:1", None)])).0, ListResult::Changed);
     assert_eq!(addresses(&after), ["d:1", "e:1"]);
-    let mut after = at("http://b:8500", "web").follow(&before);
+    let mut after = at("http://b:8500", "web").follow(&before, 0);
     assert_eq!(after.list(1, &list(&[])).0, ListResult::Changed);
     assert_eq!(members(&after).count(), 0);
 }
@@ -113,10 +114,14 @@ fn a_successor_goes_on_with_the_members() {
     assert_eq!(before.list(10, &list(&[("c:1", None)])).0, ListResult::Doubted);
     let words = serde_json::to_string(&before.hand(40)).expect("plain data");
     let handed: HandedFleet = serde_json::from_str(&words).expect("what was written");
-    let mut after = fleet().follow(&FleetMembers::restored(&handed, 7_000));
+    let mut after = fleet().follow(&FleetMembers::restored(&handed, 7_000), 7_000);
     assert_eq!(after.counts(), MemberCounts { up: 1, drain: 0, withdrawn: 2 });
     assert_eq!((addresses(&after), after.has_list), (addresses(&before), true));
     assert_eq!((after.next_deadline_ns(), after.lists), (Some(7_070), [0; 4]));
+    // With another grace it counts from when the predecessor withdrew them.
+    let longer = FleetMembers { doubt: Doubt { grace_ns: 500, ..after.doubt }, ..fleet() };
+    let longer = longer.follow(&FleetMembers::restored(&handed, 7_000), 7_000);
+    assert_eq!(longer.next_deadline_ns(), Some(7_470));
     assert_eq!(after.list(7_001, &list(&[("c:1", None)])).0, ListResult::Doubted);
     assert_eq!((after.tick(7_070).removed, addresses(&after)), (2, vec!["c:1".to_owned()]));
 }
@@ -129,10 +134,30 @@ fn a_doubted_list_withdraws_until_a_failure_or_the_end_of_the_grace() {
     assert_eq!((result, changes), (ListResult::Doubted, Changes::default()));
     let withdrawn = fleet.withdrawn(10);
     assert_eq!(withdrawn.len(), 3);
+    drop(fleet.take_names());
     assert_eq!(fleet.end(20, &withdrawn[..1]).removed, 1);
+    assert_eq!(fleet.take_names().words(), "- a:1 (withdrawn, failed)");
     assert_eq!((fleet.next_deadline_ns(), fleet.tick(109).removed), (Some(110), 0));
     assert_eq!((fleet.tick(110).removed, members(&fleet).count()), (2, 0));
+    assert_eq!(fleet.take_names().words(), "- b:1 (grace over), c:1 (grace over)");
     assert_eq!(fleet.lists, [1, 0, 1, 0]);
+}
+
+/// The log says of each removal why it was, also where a list comes late.
+#[test]
+fn a_list_after_the_end_of_the_grace_removes_for_two_reasons() {
+    let mut fleet = fleet();
+    fleet.list(0, &list(&[("a:1", None), ("b:1", None), ("c:1", None), ("d:1", None), ("e:1", None)]));
+    fleet.list(10, &list(&[("a:1", None), ("b:1", None)]));
+    drop(fleet.take_names());
+    let (result, changes) = fleet.list(500, &list(&[("a:1", None)]));
+    assert_eq!((result, changes.removed), (ListResult::Changed, 4));
+    let words = "- c:1 (grace over), d:1 (grace over), e:1 (grace over), b:1";
+    assert_eq!(fleet.take_names().words(), words);
+    // A list that lacks no member once those are gone whose grace is over.
+    fleet.list(501, &list(&[("a:1", None), ("f:1", None), ("g:1", None)]));
+    fleet.list(502, &list(&[("a:1", None)]));
+    assert_eq!(fleet.list(900, &list(&[("a:1", None)])).0, ListResult::Changed);
 }
 
 /// What a source says of one member is no matter of doubt; what its list merely lacks is.
@@ -167,10 +192,10 @@ fn a_list_is_stale_since_the_first_failure_and_for_the_last_reason() {
     assert_eq!((fleet.is_stale(), fleet.stale_s(4 * S)), (true, Some(3.0)));
     assert_eq!(fleet.error(), Some("file api.json: no way there; see to it"));
     // A reload keeps that, unless the fleet has another source.
-    let same = self::fleet().follow(&fleet);
+    let same = self::fleet().follow(&fleet, 0);
     assert_eq!((same.stale_s(4 * S), same.error()), (fleet.stale_s(4 * S), fleet.error()));
     let source = SourceKind::File("b.json".to_owned());
-    let other = FleetMembers { source, ..self::fleet() }.follow(&fleet);
+    let other = FleetMembers { source, ..self::fleet() }.follow(&fleet, 0);
     assert_eq!((other.stale_s(4 * S), other.error()), (None, None));
     fleet.list(5 * S, &list(&[("a:1", None)]));
     assert_eq!((fleet.stale_s(6 * S), fleet.error(), fleet.lists), (None, None, [1, 0, 0, 5]));

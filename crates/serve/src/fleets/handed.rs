@@ -5,7 +5,7 @@ use super::fleet::{FleetMembers, MemberKey};
 use super::outage::HandedOutage;
 use serde::{Deserialize, Deserializer, Serialize};
 use weir_plan::SourceKind;
-use weir_policy::fleet::MemberRecord;
+use weir_policy::fleet::{Doubt, MemberRecord};
 
 /// A fleet's members in an offer to a successor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,6 +14,9 @@ pub struct HandedFleet {
     /// From an older process `path`, that of its file.
     #[serde(alias = "path", deserialize_with = "read_source")]
     pub(super) source: SourceKind,
+    /// How far its lists are believed; from an older process as where a file does not say it.
+    #[serde(default = "usual_doubt")]
+    pub(super) doubt: Doubt,
     /// While that gives no list; from an older process none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) outage: Option<HandedOutage>,
@@ -26,6 +29,10 @@ pub struct HandedFleet {
 pub(super) struct HandedMember {
     pub key: MemberKey,
     pub record: MemberRecord,
+}
+
+fn usual_doubt() -> Doubt {
+    Doubt { shrink: Some(0.5), grace_ns: 300_000_000_000 }
 }
 
 /// A source as a process of any age hands it.

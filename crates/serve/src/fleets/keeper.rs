@@ -143,6 +143,7 @@ impl<A: Applies> Keeper<A> {
                 }
                 self.waiting = Some(updates);
             }
+            self.note_belief();
             let Keeper { log, door, .. } = &mut self;
             log.write(Instant::now(), |line| match line {
                 Line::Fault(line) => door.warn(line),
@@ -256,6 +257,15 @@ impl<A: Applies> Keeper<A> {
         }
     }
 
+    /// Notes fleets of which no member is in doubt: what was in doubt is listed again, has failed, or its grace is over.
+    fn note_belief(&mut self) {
+        let Keeper { log, door, .. } = self;
+        door.read(|set, _| {
+            let certain = set.fleets.iter().filter(|fleet| fleet.counts().withdrawn == 0);
+            certain.for_each(|fleet| log.believed(&fleet.name, &fleet.source));
+        });
+    }
+
     /// How long nothing is to be done; `None`: until a message comes.
     fn pause(&self) -> Option<Duration> {
         let (next, looks) = self.door.read(|set, now_ns| {
@@ -351,14 +361,14 @@ fn take(
             // The list that was waited for comes once more when the file begins to be followed.
             Ok(list) if is_known(before.as_ref(), list) && fleet.is_listed() && !fleet.is_stale() => {}
             Ok(list) => {
-                if fleet.is_stale() {
+                if fleet.error().is_some() {
                     log.line(format!("fleet {}: a list again ({source})", fleet.name));
                 }
                 let was = fleet.counts();
                 let (result, more) = fleet.list(now_ns, list);
                 *changes += more;
                 if result == ListResult::Doubted && fleet.counts().withdrawn > 0 {
-                    log.doubted(&fleet.name, source, list.members.len(), was, fleet.counts(), now);
+                    log.doubted(&fleet.name, source, list.members.len(), was, fleet.counts());
                 }
                 log.left_out(&fleet.name, source, list, now);
             }

@@ -64,7 +64,7 @@ fn keeper() -> Keeper<FakeDoor> {
         + "listen(\"127.0.0.1:0\", lb.random([a, b, c]), name = \"front\")\n";
     let request = weir_topology::Request { source: text.into(), name: "t.star".into(), ..Default::default() };
     let evaluated = weir_topology::evaluate(&request).unwrap_or_else(|errors| panic!("{errors:#?}"));
-    let set = FleetSet::default().renewed(evaluated.plan.points.first().expect("a point"), 0);
+    let set = FleetSet::default().renewed(evaluated.plan.points.first().expect("a point"), 0, Duration::ZERO);
     let door = FakeDoor { set: Mutex::new(set), is_busy: AtomicBool::new(false) };
     let mut keeper = Keeper::new(Arc::new(door), Sources::new(Readers::default(), Key::new(1)));
     keeper.follow_again();

@@ -7,6 +7,7 @@
 //! parts of sources.
 
 mod changes;
+mod doubts;
 mod failures;
 mod fleet;
 mod gaps;

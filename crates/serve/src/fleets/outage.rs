@@ -15,8 +15,9 @@ pub(super) struct Outage {
     since_ns: u64,
     /// How long it had lasted before, in processes whose place this one has taken, ns.
     before_ns: u64,
-    /// Why, as it was last reported: a sentence with what to do, printable, at most [`MOST_REASON`] characters.
-    pub reason: Arc<str>,
+    /// Why, as it was last reported: a sentence with what to do, printable, at most [`MOST_REASON`] characters; `None`: its
+    /// source is asked for the first list.
+    pub reason: Option<Arc<str>>,
 }
 
 /// The same for a successor, which has a clock of its own.
@@ -24,19 +25,25 @@ pub(super) struct Outage {
 pub(super) struct HandedOutage {
     /// How long it has lasted, ns.
     pub lasting_ns: u64,
-    /// Why, as it was last reported.
+    /// Why, as it was last reported; empty: no fault was.
     pub reason: String,
 }
 
 impl Outage {
     /// One that begins.
     pub fn new(now_ns: u64, fault: &Fault) -> Outage {
-        Outage { since_ns: now_ns, before_ns: 0, reason: reason(fault) }
+        Outage { since_ns: now_ns, before_ns: 0, reason: Some(reason(fault)) }
+    }
+
+    /// The time until the first list of a source that is asked from now on, and was waited for before for so long.
+    pub fn until_first(now_ns: u64, waited: Duration) -> Outage {
+        let before_ns = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
+        Outage { since_ns: now_ns, before_ns, reason: None }
     }
 
     /// The same one after another fault.
     pub fn go_on(&self, fault: &Fault) -> Outage {
-        Outage { reason: reason(fault), ..*self }
+        Outage { reason: Some(reason(fault)), ..*self }
     }
 
     /// How long it has lasted, ns.
@@ -46,16 +53,15 @@ impl Outage {
 
     /// For a successor of this process.
     pub fn hand(&self, now_ns: u64) -> HandedOutage {
-        HandedOutage { lasting_ns: self.lasting_ns(now_ns), reason: self.reason.to_string() }
+        let reason = self.reason.as_deref().unwrap_or_default().to_owned();
+        HandedOutage { lasting_ns: self.lasting_ns(now_ns), reason }
     }
 
     /// A predecessor's.
     pub fn restored(now_ns: u64, handed: &HandedOutage) -> Outage {
-        Outage {
-            since_ns: now_ns,
-            before_ns: handed.lasting_ns,
-            reason: bounded(&printable(&handed.reason)).into(),
-        }
+        let reason = bounded(&printable(&handed.reason));
+        let reason = (!reason.is_empty()).then(|| reason.into());
+        Outage { since_ns: now_ns, before_ns: handed.lasting_ns, reason }
     }
 }
 
@@ -84,7 +90,7 @@ mod tests {
         let (problem, remedy) = (problem.to_owned(), "see to the registry".to_owned());
         let defect = Defect { kind: FaultKind::Unexpected, place: None, problem, remedy };
         let fault = Fault { subject: "consul web".to_owned(), defect, lasting: Duration::from_secs(310) };
-        Outage::new(0, &fault).reason.to_string()
+        Outage::new(0, &fault).reason.expect("why").to_string()
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::fleet::FleetMembers;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 use weir_discovery::{FollowedSource, Snapshot};
 use weir_plan::fleets::MemberPlaces;
 use weir_plan::{DnsRecords, Point, SourceKind};
@@ -20,8 +21,9 @@ pub(crate) struct FleetSet {
 
 impl FleetSet {
     /// Those of another topology. A fleet whose source stays keeps its members. One of the same name keeps them as well,
-    /// until its new source has spoken; others begin with the last list of their source, if there is one.
-    pub fn renewed(&self, point: &Point, now_ns: u64) -> FleetSet {
+    /// until its new source has spoken; others begin with the last list of their source, if there is one. `waited`: for how
+    /// long the first lists of sources that no fleet had before were waited for.
+    pub fn renewed(&self, point: &Point, now_ns: u64, waited: Duration) -> FleetSet {
         let (lists, former) = (self.lists.clone(), self.former.clone());
         let mut set = FleetSet { fleets: Vec::new(), lists, former };
         for (mut own, before) in self.matched(point) {
@@ -30,7 +32,10 @@ impl FleetSet {
                 if let Some(list) = self.last_by(&before.source).filter(|_| asks_again(before, &own)) {
                     set.former.insert(own.source.clone(), list.clone());
                 }
-                own = own.follow(before);
+                own = own.follow(before, now_ns);
+            }
+            if is_new {
+                own.await_first(now_ns, if before.is_none() { waited } else { Duration::ZERO });
             }
             // Its source may have spoken already, to another fleet, and says nothing again.
             if let Some(list) = self.lists.get(&own.source).filter(|_| is_new) {
@@ -126,6 +131,10 @@ fn asks_again(before: &FleetMembers, now: &FleetMembers) -> bool {
 mod tests {
     use super::super::fleet::ListResult;
     use super::*;
+    use weir_discovery::{Defect, Fault, FaultKind};
+
+    const S: u64 = 1_000_000_000;
+    const NONE: Duration = Duration::ZERO;
 
     /// A topology with a fleet that DNS lists, by these arguments.
     fn topology(name: &str, more: &str) -> Point {
@@ -148,15 +157,65 @@ mod tests {
         set.followed().first().expect("a source").last.clone()
     }
 
+    /// Whether it is silent or fails: the time counts from when the source began to be asked.
+    #[test]
+    fn a_source_that_never_gave_a_list_is_stale_since_it_is_asked() {
+        let first = topology("app.internal", "");
+        let set = FleetSet::default().renewed(&first, 5 * S, Duration::from_secs(3));
+        let said = |set: &FleetSet, now_ns| {
+            let fleet = &set.fleets[0];
+            (fleet.stale_s(now_ns), fleet.error().map(str::to_owned))
+        };
+        assert_eq!(said(&set, 6 * S), (Some(4.0), None));
+        let (problem, remedy) = ("no answer".to_owned(), "see to it".to_owned());
+        let defect = Defect { kind: FaultKind::Unreachable, place: None, problem, remedy };
+        let fault = Fault { subject: "dns app.internal".to_owned(), defect, lasting: NONE };
+        let mut failed = set.clone();
+        failed.fleets[0].fail(35 * S, &fault);
+        let why = "dns app.internal: no answer; see to it".to_owned();
+        assert_eq!(said(&failed, 40 * S), (Some(38.0), Some(why)));
+        // A reload for another reason changes nothing; one with another source begins anew, without having waited.
+        let again = set.renewed(&first, 7 * S, Duration::from_secs(3));
+        assert_eq!(said(&again, 8 * S), (Some(6.0), None));
+        let other = failed.renewed(&topology("web.internal", ""), 50 * S, Duration::from_secs(3));
+        assert_eq!(said(&other, 51 * S), (Some(1.0), None));
+        let mut listed = again;
+        listed.fleets[0].list(9 * S, &list("[]"));
+        assert_eq!(said(&listed, 10 * S), (None, None));
+    }
+
+    /// Members that only a doubted list lacks have the grace of the file that is served, and none without `shrink`.
+    #[test]
+    fn another_doubt_concerns_members_that_are_withdrawn_already() {
+        let mut set = FleetSet::default().renewed(&topology("app.internal", ", grace = 100*s"), 0, NONE);
+        set.fleets[0].list(0, &list("[\"10.0.0.1:80\", \"10.0.0.2:80\", \"10.0.0.3:80\"]"));
+        set.fleets[0].list(S, &list("[]"));
+        let due = |set: &FleetSet| set.next_deadline_ns().map(|at| at / S);
+        assert_eq!(due(&set), Some(101));
+        let longer = set.renewed(&topology("app.internal", ", grace = 500*s"), 9 * S, NONE);
+        assert_eq!((due(&longer), longer.fleets[0].counts().withdrawn), (Some(501), 3));
+        for (more, end) in [(", grace = 3*s", 4), (", grace = 500*s, shrink = None", 1)] {
+            let mut other = longer.renewed(&topology("app.internal", more), 9 * S, NONE);
+            // It is past: the keeper does that at once, and serves it.
+            assert_eq!((due(&other), other.fleets[0].counts().withdrawn), (Some(end), 3));
+            assert_eq!((other.fleets[0].tick(9 * S).removed, other.next_deadline_ns()), (3, None));
+            assert!(other.fleets[0].places().iter().flatten().next().is_none());
+        }
+        // What was over before the reload is not there after it.
+        let late = set.renewed(&topology("app.internal", ", grace = 500*s"), 101 * S, NONE);
+        assert_eq!((late.next_deadline_ns(), late.fleets[0].counts().withdrawn), (None, 0));
+    }
+
     #[test]
     fn a_source_with_other_arguments_goes_on_from_the_last_list() {
-        let mut set = FleetSet::default().renewed(&topology("app.internal", ""), 0);
+        let mut set = FleetSet::default().renewed(&topology("app.internal", ""), 0, NONE);
         let whole = list("[\"10.0.0.1:80\", \"10.0.0.2:80\", \"10.0.0.3:80\"]");
         set.lists.insert(set.fleets[0].source.clone(), whole.clone());
         set.fleets[0].list(0, &whole);
         // Twice, before it answers.
-        let once = set.renewed(&topology("app.internal", ", hold = 5*s"), 1);
-        let mut twice = once.renewed(&topology("app.internal", ", hold = 6*s, server = \"10.0.0.9:53\""), 2);
+        let once = set.renewed(&topology("app.internal", ", hold = 5*s"), 1, NONE);
+        let mut twice =
+            once.renewed(&topology("app.internal", ", hold = 6*s, server = \"10.0.0.9:53\""), 2, NONE);
         for set in [&once, &twice] {
             assert_eq!((last(set), set.lists.len(), set.fleets[0].counts().up), (Some(whole.clone()), 0, 3));
         }
@@ -171,11 +230,11 @@ mod tests {
     /// An answer for another name lacks no member of this one.
     #[test]
     fn a_source_that_is_asked_for_another_name_holds_no_member_of_the_one_before() {
-        let mut set = FleetSet::default().renewed(&topology("app.internal", ""), 0);
+        let mut set = FleetSet::default().renewed(&topology("app.internal", ""), 0, NONE);
         let whole = list("[\"10.0.0.1:80\"]");
         set.lists.insert(set.fleets[0].source.clone(), whole.clone());
         set.fleets[0].list(0, &whole);
-        let other = set.renewed(&topology("web.internal", ""), 1);
+        let other = set.renewed(&topology("web.internal", ""), 1, NONE);
         assert_eq!((last(&other), other.fleets[0].counts().up), (None, 1));
     }
 }

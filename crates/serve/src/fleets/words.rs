@@ -3,6 +3,7 @@
 
 use super::Changes;
 use super::changes::MemberNames;
+use super::doubts::Doubts;
 use super::gaps::{Gap, Gaps};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use weir_policy::fleet::MemberCounts;
 /// Changes are said at most once in this time.
 const APART: Duration = Duration::from_secs(1);
 
-/// The same of a fleet's lists that are doubted, and of all that is said of its lists again.
+/// The same of all that is said of a fleet's lists again.
 pub(super) const AGAIN_APART: Duration = Duration::from_secs(10);
 
 /// The most findings of a fleet in that time: in each list it may be another one.
@@ -35,8 +36,7 @@ pub(super) struct Log {
     faults: Vec<String>,
     changes: BTreeMap<(Arc<str>, SourceKind), (Changes, MemberNames)>,
     said: Option<Instant>,
-    /// When a list was last said to be doubted, by fleet.
-    doubted: BTreeMap<Arc<str>, Instant>,
+    doubts: Doubts,
     /// Fleets of which it was said that they have no members.
     empty: BTreeMap<Arc<str>, EmptyNote>,
     /// Findings that were said lately, and when, by fleet.
@@ -73,18 +73,20 @@ impl Log {
         n: usize,
         was: MemberCounts,
         is: MemberCounts,
-        now: Instant,
     ) {
-        if self.doubted.get(fleet).is_some_and(|said| now < *said + AGAIN_APART) {
-            return;
-        }
-        self.doubted.insert(fleet.clone(), now);
         let before = was.up + was.drain + was.withdrawn;
-        self.line(format!(
-            "fleet {fleet}: the list has {n} members of {before}, which is too few to be believed at once: {} that it lacks \
+        let of = if n == 1 { "member" } else { "members" };
+        let line = format!(
+            "fleet {fleet}: the list has {n} {of} of {before}, which is too few to be believed at once: {} that it lacks \
             are picked until they fail, or their grace is over ({source})",
             is.withdrawn
-        ));
+        );
+        self.doubts.begin(fleet, source, line);
+    }
+
+    /// Notes that no member of a fleet is in doubt.
+    pub fn believed(&mut self, fleet: &Arc<str>, source: &SourceKind) {
+        self.doubts.end(fleet, source);
     }
 
     /// Notes whether a registry has left a fleet without members, as it does if it does not know the service: said once,
@@ -146,7 +148,7 @@ impl Log {
 
     /// Forgets what was said of other fleets than these.
     pub fn retain(&mut self, fleets: &BTreeSet<Arc<str>>) {
-        self.doubted.retain(|fleet, _| fleets.contains(fleet));
+        self.doubts.retain(fleets);
         self.empty.retain(|fleet, _| fleets.contains(fleet));
         self.left_out.retain(|fleet, _| fleets.contains(fleet));
         self.gaps.retain(fleets);
@@ -158,12 +160,14 @@ impl Log {
             return Some(Duration::ZERO);
         }
         let changes = (!self.changes.is_empty()).then(|| self.wait(now));
-        changes.into_iter().chain(self.gaps.due(now)).min()
+        let changes = changes.into_iter().chain(self.doubts.due(now));
+        changes.chain(self.gaps.due(now)).min()
     }
 
     /// Writes what is due.
     pub fn write(&mut self, now: Instant, mut write: impl FnMut(Line)) {
         self.faults.extend(self.gaps.take_lines(now));
+        self.faults.extend(self.doubts.take(now));
         self.faults.drain(..).for_each(|fault| write(Line::Fault(fault)));
         if self.changes.is_empty() || self.wait(now) > Duration::ZERO {
             return;
@@ -352,7 +356,6 @@ mod tests {
                 0,
                 MemberCounts::default(),
                 MemberCounts::default(),
-                now,
             );
         }
         let lines = lines(&mut log);

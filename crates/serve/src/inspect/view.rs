@@ -175,9 +175,11 @@ pub struct FleetView {
     pub withdrawn: usize,
     /// Those without new requests.
     pub draining: usize,
-    /// For how long its source has given no list, s; `None`: it gives one.
+    /// For how long its source has given no list, s; of one that never gave any since it began to be asked. `None`: it gives
+    /// one.
     pub stale_s: Option<f64>,
-    /// Why it gives none, as it was last reported: a sentence with what to do; `None`: it gives one.
+    /// Why it gives none, as it was last reported: a sentence with what to do; `None`: it gives one, or no fault has been
+    /// reported yet.
     pub error: Option<String>,
     /// When a member was last added, removed or changed, ms since 1970; `None`: not since the start.
     pub last_change_unix_ms: Option<u64>,

@@ -130,7 +130,7 @@ families! {
     FleetMembers Gauge Sum "weir_fleet_members" ["fleet", "state"] "Members of a fleet that a source lists: picked (up), without new requests (drain), or picked although the last list, which was too short to be believed at once, lacks them (withdrawn).";
     FleetLists Counter Sum "weir_fleet_lists_total" ["fleet", "result"] "Lists of a fleet's source, by result: it changed members, changed none, was doubted for its shortness, or there was none (failed: each question without a list, also where the log does not repeat why).";
     FleetChanges Counter Sum "weir_fleet_changes_total" ["fleet", "change"] "Members that were added, removed or changed (weight, drain).";
-    FleetStale Gauge Most "weir_fleet_stale_seconds" ["fleet"] "For how long the source of a fleet has given no list; 0 while it gives one.";
+    FleetStale Gauge Most "weir_fleet_stale_seconds" ["fleet"] "For how long the source of a fleet has given no list, of one that never gave any since it began to be asked; 0 while it gives one.";
 
     LoopLag Histogram Sum "weir_loop_lag_seconds" [] "How late the clock of an event loop ticked; it ticks ten times a second, unless nothing comes to the loop.";
     LoopBusy Gauge Most "weir_loop_busy_ratio" ["loop"] "The share of the last second in which the thread of an event loop ran.";

@@ -9,7 +9,7 @@ use crate::nodes::lb::Shape;
 use crate::threads::generation::Generation;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use weir_plan::{Edge, Lb, Spec, label};
+use weir_plan::{Edge, Lb, Point, SourceKind, Spec, label};
 
 /// The most names of one kind of change; the others are counted.
 const MOST_NAMES: usize = 5;
@@ -29,6 +29,7 @@ pub(super) fn sentence(before: &Generation, now: &Generation, is_same: bool) -> 
         n => all.push(format!("{n} weights")),
     }
     all.extend(NodeChanges::between(&before.blueprint, &now.blueprint).words());
+    all.extend(sources(&before.blueprint.point, &now.blueprint.point));
     // Certificates alone are no change of the file.
     let is_silent = all.is_empty();
     if now.confs.values().any(|conf| conf.tls.is_some()) {
@@ -61,6 +62,32 @@ fn listeners(before: &Generation, now: &Generation, all: &mut Vec<String>) {
     }
     let gone = before.confs.iter().filter(|(number, _)| !now.confs.contains_key(number));
     all.extend(gone.map(|(_, conf)| format!("listener {}: removed", conf.name)));
+}
+
+/// Fleets that have another source than before, of which the hash does not have every argument: paths are left out.
+fn sources(before: &Point, now: &Point) -> Option<String> {
+    fn by_name(point: &Point) -> BTreeMap<&str, &SourceKind> {
+        let all = point.sourced();
+        all.filter_map(|(_, fleet)| Some((&*fleet.label, &fleet.source.as_ref()?.from))).collect()
+    }
+    let (before, now) = (by_name(before), by_name(now));
+    let other = now.iter().filter(|(name, source)| before.get(*name).is_some_and(|was| was != *source));
+    let names: BTreeSet<String> = other.map(|(name, _)| (*name).to_owned()).collect();
+    listed("another source of fleet", &names)
+}
+
+/// The first names behind a word, the others counted; `None`: there is none.
+fn listed(word: &str, names: &BTreeSet<String>) -> Option<String> {
+    let mut shown: Vec<&str> = names.iter().take(MOST_NAMES).map(String::as_str).collect();
+    let more = format!("{} more", names.len().saturating_sub(shown.len()));
+    if names.len() > MOST_NAMES {
+        shown.push(&more);
+    }
+    let (last, others) = shown.split_last()?;
+    Some(match others {
+        [] => format!("{word} {last}"),
+        others => format!("{word} {} and {last}", others.join(", ")),
+    })
 }
 
 /// The number of remaining targets with another weight.
@@ -186,19 +213,7 @@ impl NodeChanges {
         if self.routes {
             all.push("routes".to_owned());
         }
-        for (word, names) in self.named {
-            let mut shown: Vec<&str> = names.iter().take(MOST_NAMES).map(String::as_str).collect();
-            let more = names.len().saturating_sub(shown.len());
-            let more = format!("{more} more");
-            if names.len() > MOST_NAMES {
-                shown.push(&more);
-            }
-            all.push(match shown.split_last() {
-                Some((last, [])) => format!("{word} {last}"),
-                Some((last, others)) => format!("{word} {} and {last}", others.join(", ")),
-                None => continue,
-            });
-        }
+        all.extend(self.named.iter().filter_map(|(word, names)| listed(word, names)));
         if self.added + self.removed > 0 {
             let of = if self.added + self.removed == 1 { "" } else { "s" };
             all.push(format!("+{} -{} node{of}", self.added, self.removed));

@@ -92,7 +92,7 @@ impl Reloader {
     /// Waits a while for lists of sources that no fleet had before.
     pub(super) fn first_lists(&self, point: &Point) -> Result<FirstLists, String> {
         if self.process.run.is_some() {
-            return Ok(FirstLists::new());
+            return Ok(FirstLists::default());
         }
         let unheard = lock(&self.fleets).unheard(point);
         let readers = &self.options.readers;
@@ -110,10 +110,10 @@ impl Reloader {
         }
         let mut known = lock(&self.fleets).clone();
         // A source that is followed already may have given a newer one meanwhile, and does not give it again.
-        for (source, list) in first {
+        for (source, list) in &first.lists {
             known.lists.entry(source.clone()).or_insert_with(|| list.clone());
         }
-        let set = known.renewed(&next.point, self.process.clock.now());
+        let set = known.renewed(&next.point, self.process.clock.now(), first.waited);
         let Filled { point, serving, nodes } = filled(&next.point, &next.nodes, &set, self.options.inject)?;
         Ok((NewTopology { point, serving, nodes, ..next.clone() }, set))
     }

@@ -30,7 +30,7 @@ fn await_targets(x: &RunningBalancer, origins: &[&Origin]) {
 
 /// Waits until the registry has failed. Returns why, as the view says it.
 fn await_outage(x: &RunningBalancer) -> String {
-    until("there is no list", || fleet(x).stale_s.is_some());
+    until("there is no list", || fleet(x).error.is_some());
     fleet(x).error.expect("why there is none")
 }
 

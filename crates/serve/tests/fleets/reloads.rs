@@ -35,6 +35,24 @@ fn a_reload_keeps_the_members_and_their_state() {
     assert_eq!(list::targets(&x).len(), 3);
 }
 
+/// `grace` counts from when members were withdrawn, and without `shrink` they go at once.
+#[test]
+fn a_reload_with_another_doubt_concerns_members_that_are_withdrawn_already() {
+    let (a, b) = (Origin::new("a"), Origin::new("b"));
+    for doubt in ["grace = 1 * ms", "shrink = None"] {
+        let file = Members::new("doubt");
+        file.list(&[&a, &b]);
+        let x = serve_whole(&api_with(&file, "lb.random(apps)", ", grace = 3600 * s"), two_loops());
+        file.write("[]");
+        until("they are withdrawn", || x.remote().view(false).fleets[0].withdrawn == 2);
+        x.reload(&api_with(&file, "lb.random(apps)", &format!(", {doubt}"))).expect("it can be served");
+        until("they have ended", || list::targets(&x).is_empty());
+        until("both loops know", || (0..4).all(|_| x.get().status == 503));
+        let fleet = x.remote().view(false).fleets[0].clone();
+        assert_eq!((fleet.members, fleet.withdrawn), (0, 0), "{doubt}");
+    }
+}
+
 #[test]
 fn with_another_source_the_members_stay_until_it_has_spoken() {
     let (a, b) = (Origin::new("a"), Origin::new("b"));
@@ -42,7 +60,9 @@ fn with_another_source_the_members_stay_until_it_has_spoken() {
     first.list(&[&a]);
     let x = serve_whole(&api(&first, "lb.random(apps)"), two_loops());
     assert_eq!(x.get().body, "a");
-    x.reload(&api(&second, "lb.random(apps)")).expect("it can be served");
+    // The hash of a plan has no paths.
+    let said = x.reload(&api(&second, "lb.random(apps)")).expect("it can be served");
+    assert_eq!(said, "generation 1: another source of fleet apps");
     assert_eq!(x.share("a", 8), 8);
     second.list(&[&b]);
     until("b has taken its place", || x.share("b", 8) == 8);

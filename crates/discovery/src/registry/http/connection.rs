@@ -165,11 +165,7 @@ fn name_files(trust: Option<&Trust>, credentials: Option<&Credentials>) -> Strin
 fn make_config(trust: &Trust) -> Result<ClientConfig, Defect> {
     let config = match trust {
         Trust::Files(files) => client_config(files),
-        Trust::Given(given) => {
-            let certificate = given.certificate.as_ref();
-            let certificate = certificate.map(|(cert, key)| (cert.as_slice(), key.as_slice()));
-            client_config_of(given.authorities.as_deref(), certificate)
-        }
+        Trust::Given(given) => client_config_of(given.authorities.as_ref(), given.certificate.as_ref()),
     };
     config.map_err(|e| unusable(&e))
 }
@@ -190,12 +186,13 @@ fn make_proof(credentials: &Credentials) -> Result<(HeaderName, HeaderValue), De
     let bearer = |token: &str| (AUTHORIZATION, format!("Bearer {token}"));
     let (name, value) = match credentials {
         Credentials::Basic(path) => {
-            let basic = data_encoding::BASE64.encode(read_secret(path)?.as_bytes());
+            let secret = read_secret(path, "write `user:password` into it")?;
+            let basic = data_encoding::BASE64.encode(secret.as_bytes());
             (AUTHORIZATION, format!("Basic {basic}"))
         }
-        Credentials::Bearer(path) => bearer(&read_secret(path)?),
+        Credentials::Bearer(path) => bearer(&read_secret(path, TOKEN)?),
         Credentials::Token(token) => bearer(token),
-        Credentials::Consul(path) => (HeaderName::from_static("x-consul-token"), read_secret(path)?),
+        Credentials::Consul(path) => (HeaderName::from_static("x-consul-token"), read_secret(path, TOKEN)?),
     };
     let mut value = HeaderValue::from_str(&value).map_err(|_| {
         let problem = "the token or password has a character that no HTTP field may have";
@@ -205,11 +202,14 @@ fn make_proof(credentials: &Credentials) -> Result<(HeaderName, HeaderValue), De
     Ok((name, value))
 }
 
-/// Reads a small file without its line's end.
-fn read_secret(path: &Path) -> Result<String, Defect> {
+/// What to do about a file that has no token.
+const TOKEN: &str = "write the token into it";
+
+/// Reads a small file without its line's end. `remedy`: what to do where it cannot be used.
+fn read_secret(path: &Path, remedy: &str) -> Result<String, Defect> {
     let wrong = |why: &dyn fmt::Display| {
         let problem = format!("the file {} cannot be used: {why}", path.display());
-        Defect::new(FaultKind::Settings, problem, "write the token, or `user:password`, into it")
+        Defect::new(FaultKind::Settings, problem, remedy)
     };
     let bytes = read_small_file(path, MOST_SECRET).map_err(|e| wrong(&plainly(&e)))?;
     let text = String::from_utf8(bytes).map_err(|_| wrong(&"it is not UTF-8"))?;

@@ -30,7 +30,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
-use weir_net::transport::tls::ClientFiles;
+use weir_net::transport::tls::{ClientFiles, NamedPem};
 use weir_plan::http::short;
 
 /// The beginning of the URL of a registry without TLS.
@@ -83,9 +83,9 @@ pub(super) enum Trust {
 #[derive(Clone, Default)]
 pub(super) struct GivenTrust {
     /// Authorities; `None`: the system's.
-    pub(super) authorities: Option<Vec<u8>>,
+    pub(super) authorities: Option<NamedPem>,
     /// A certificate and its key.
-    pub(super) certificate: Option<(Vec<u8>, Vec<u8>)>,
+    pub(super) certificate: Option<(NamedPem, NamedPem)>,
     /// The name that the registry's certificate must cover; `None`: the host.
     pub(super) name: Option<String>,
 }

@@ -17,6 +17,9 @@ use weir_plan::http::short;
 /// Where Kubernetes puts the files of a pod's service account.
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
+/// The variable that each pod has.
+const POD: &str = "KUBERNETES_SERVICE_HOST";
+
 /// The namespace where none is given.
 const DEFAULT_NAMESPACE: &str = "default";
 
@@ -77,7 +80,7 @@ fn find_by(
         return kubeconfig::read(Path::new(path), KubeconfigSource::Argument);
     }
     let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
-    if let Some(host) = variable("KUBERNETES_SERVICE_HOST") {
+    if let Some(host) = variable(POD) {
         let port = variable("KUBERNETES_SERVICE_PORT").unwrap_or_else(|| "443".to_owned());
         return read_account(&host, &port, account);
     }
@@ -89,7 +92,12 @@ fn find_by(
             "weir runs in no pod of Kubernetes, and has no KUBECONFIG and no HOME with a kubeconfig";
         Defect::new(FaultKind::Settings, problem, "write `kubeconfig=` with its path")
     })?;
-    kubeconfig::read(&Path::new(&home).join(".kube").join("config"), KubeconfigSource::Home)
+    kubeconfig::read(&of_home(&home), KubeconfigSource::Home)
+}
+
+/// Where kubectl has its kubeconfig.
+fn of_home(home: &str) -> PathBuf {
+    Path::new(home).join(".kube").join("config")
 }
 
 /// Reads the kubeconfig that the variable KUBECONFIG names. Of several, which kubectl puts together, none is read.
@@ -103,9 +111,23 @@ fn read_variable(paths: &str) -> Result<Access, Defect> {
     Err(Defect::new(FaultKind::Settings, problem, "write `kubeconfig=` with the path of one"))
 }
 
-/// Reads a kubeconfig and the files that it names. Returns what is wrong with each that cannot be used.
-pub(in crate::registry) fn check_kubeconfig(path: &Path) -> Vec<Defect> {
-    match kubeconfig::read(path, KubeconfigSource::Argument) {
+/// Reads the kubeconfig by which the server is asked and the files that it names. Returns what is wrong with each that
+/// cannot be used. In a pod without `kubeconfig=` none is read, nor where there is none: weir may be meant for a pod.
+pub(in crate::registry) fn check_kubeconfig(source: &KubernetesSource) -> Vec<Defect> {
+    check_by(source, &|name: &str| std::env::var(name).ok())
+}
+
+/// The same with these variables of the environment.
+fn check_by(source: &KubernetesSource, variable: &dyn Fn(&str) -> Option<String>) -> Vec<Defect> {
+    let given = |name: &str| variable(name).filter(|value| !value.is_empty());
+    let is_missing =
+        |path: &Path| std::fs::metadata(path).is_err_and(|e| e.kind() == io::ErrorKind::NotFound);
+    let has_usual =
+        || given("KUBECONFIG").is_some() || given("HOME").is_some_and(|home| !is_missing(&of_home(&home)));
+    if source.kubeconfig.is_none() && (given(POD).is_some() || !has_usual()) {
+        return Vec::new();
+    }
+    match find_by(source, variable, Path::new(ACCOUNT)) {
         Ok(access) => {
             let found = check_files(&access.trust, access.credentials.as_ref());
             found.into_iter().map(|defect| access.trace(defect)).collect()
@@ -244,6 +266,37 @@ mod tests {
         let word = with(&format!("{path}:{path}")).expect_err("two files");
         assert!(word.contains("KUBECONFIG names 2 files") && word.contains("kubeconfig="), "{word}");
         assert!(with("").expect_err("no file").contains("/nowhere/.kube/config"));
+    }
+
+    /// A check reads the file that serving would read, if there is one.
+    #[test]
+    fn the_kubeconfig_that_is_not_named_is_checked_outside_of_pods() {
+        let folder = Folder::new("unnamed");
+        let home = folder.path("").display().to_string();
+        let check = |variables: &[(&str, &str)]| {
+            let variable = |name: &str| {
+                let found = variables.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| (*value).to_owned())
+            };
+            let found = check_by(&source(None), &variable);
+            found.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(check(&[]), "");
+        assert_eq!(check(&[("HOME", &home)]), "");
+        let missing = check(&[("KUBECONFIG", "/nowhere/kube.yaml"), ("HOME", &home)]);
+        assert!(
+            missing.starts_with("the kubeconfig /nowhere/kube.yaml (of the variable KUBECONFIG) "),
+            "{missing}"
+        );
+        std::fs::create_dir_all(folder.path(".kube")).expect("a folder");
+        let text = "current-context: a\n\
+                    contexts: [{name: a, context: {cluster: a, user: a}}]\n\
+                    clusters: [{name: a, cluster: {server: \"http://127.0.0.1:1\"}}]\n\
+                    users: [{name: a, user: {tokenFile: gone}}]\n";
+        folder.write(".kube/config", text);
+        let token = check(&[("HOME", &home)]);
+        assert!(token.contains(".kube/gone") && token.contains("(~/.kube/config)"), "{token}");
+        assert_eq!(check(&[("HOME", &home), (POD, "10.96.0.1")]), "");
     }
 
     #[test]

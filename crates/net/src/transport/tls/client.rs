@@ -2,7 +2,7 @@
 //! certificate are read at the start and again on request.
 
 use super::files::{
-    Authorities, CannotUse, CertificateFiles, authorities, authorities_of, certified, certified_of,
+    Authorities, CannotUse, CertificateFiles, NamedPem, authorities, authorities_of, certified, certified_of,
     system_authorities,
 };
 use super::renewal::{Part, Renewal};
@@ -270,8 +270,8 @@ pub fn client_config(files: &ClientFiles) -> Result<ClientConfig, CannotUse> {
 /// # Errors
 /// The first that is unusable.
 pub fn client_config_of(
-    ca: Option<&[u8]>,
-    certificate: Option<(&[u8], &[u8])>,
+    ca: Option<&NamedPem>,
+    certificate: Option<&(NamedPem, NamedPem)>,
 ) -> Result<ClientConfig, CannotUse> {
     let authorities = ca.map_or_else(system_authorities, authorities_of)?;
     let certificate = certificate.map(|(cert, key)| certified_of(cert, key)).transpose()?;

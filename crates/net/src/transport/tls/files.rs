@@ -20,6 +20,22 @@ pub struct CertificateFiles {
     pub key: String,
 }
 
+/// PEM that is no file of its own, and what messages call it: `kube.yaml: client-key-data`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct NamedPem {
+    /// Its name.
+    pub name: String,
+    /// The PEM.
+    pub pem: Vec<u8>,
+}
+
+impl fmt::Debug for NamedPem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // It may be a key.
+        f.debug_struct("NamedPem").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
 /// Why a file is unusable, with its path and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CannotUse(pub String);
@@ -64,13 +80,10 @@ pub(super) fn certified(files: &CertificateFiles) -> Result<Arc<CertifiedKey>, C
 }
 
 /// The same of PEM that is no file.
-pub(super) fn certified_of(cert: &[u8], key: &[u8]) -> Result<Arc<CertifiedKey>, CannotUse> {
-    let chain = certificates_of("certificate", GIVEN, cert)?;
-    pair(GIVEN, chain, GIVEN, private_key_of(GIVEN, key)?)
+pub(super) fn certified_of(cert: &NamedPem, key: &NamedPem) -> Result<Arc<CertifiedKey>, CannotUse> {
+    let chain = certificates_of("certificate", &cert.name, &cert.pem)?;
+    pair(&cert.name, chain, &key.name, private_key_of(&key.name, &key.pem)?)
 }
-
-/// What PEM is called that is no file.
-const GIVEN: &str = "given in another file";
 
 fn pair(
     cert: &str,
@@ -112,8 +125,8 @@ pub(super) fn authorities(path: &str) -> Result<Authorities, CannotUse> {
 }
 
 /// The same of PEM that is no file.
-pub(super) fn authorities_of(pem: &[u8]) -> Result<Authorities, CannotUse> {
-    bundle(GIVEN, certificates_of("bundle of authorities", GIVEN, pem)?)
+pub(super) fn authorities_of(ca: &NamedPem) -> Result<Authorities, CannotUse> {
+    bundle(&ca.name, certificates_of("bundle of authorities", &ca.name, &ca.pem)?)
 }
 
 fn bundle(path: &str, all: Vec<CertificateDer<'static>>) -> Result<Authorities, CannotUse> {

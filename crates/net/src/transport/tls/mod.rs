@@ -16,7 +16,7 @@ mod verify;
 pub use client::{Client, ClientFiles, Clients, TlsTarget, client_config, client_config_of};
 pub use client_certificate::ClientCertificate;
 pub use error::{TlsError, tls_problem};
-pub use files::{CannotUse, CertificateFiles};
+pub use files::{CannotUse, CertificateFiles, NamedPem};
 pub use parameters::TlsParameters;
 pub use pinned::OwnListener;
 pub use renewal::Renewal;

@@ -16,6 +16,7 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 use tokio::time::timeout;
+use weir_net::transport::tls::NamedPem;
 
 /// A time that the tests about it wait for.
 const SHORT: Duration = Duration::from_millis(200);
@@ -174,8 +175,8 @@ fn a_body_has_what_is_left_or_the_time_of_a_list_after_a_question_that_waits() {
 
 #[test]
 fn secrets_are_not_in_debug_output() {
-    let given =
-        GivenTrust { certificate: Some((b"hush".to_vec(), b"hush".to_vec())), ..GivenTrust::default() };
+    let pem = || NamedPem { name: "a key".to_owned(), pem: b"hush".to_vec() };
+    let given = GivenTrust { certificate: Some((pem(), pem())), ..GivenTrust::default() };
     let token = Credentials::Token("hush".to_owned());
     let client = client("http://a", Trust::Given(given.clone()), Some(token.clone()));
     for text in [format!("{given:?}"), format!("{token:?}"), format!("{client:?}")] {

@@ -5,7 +5,6 @@ use super::{ask, client, run};
 use crate::fault::FaultKind;
 use crate::file::folder::Folder;
 use crate::registry::fake::{BOUND, Fake, Reply};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -66,18 +65,18 @@ fn a_file_that_holds_no_secret_is_a_fault_and_no_question() {
     // The folder itself, and a file that is missing, too.
     let names = files.iter().map(|(name, _)| *name).chain(["", "missing"]);
     for path in names.map(|name| folder.path(name)) {
-        let kinds: [fn(&Path) -> Credentials; 3] = [
-            |path| Credentials::Basic(path.to_owned()),
-            |path| Credentials::Bearer(path.to_owned()),
-            |path| Credentials::Consul(path.to_owned()),
+        let kinds = [
+            (Credentials::Basic(path.clone()), "write `user:password` into it"),
+            (Credentials::Bearer(path.clone()), "write the token into it"),
+            (Credentials::Consul(path.clone()), "write the token into it"),
         ];
-        for kind in kinds {
-            let answer = run(async { client_with(&fake, kind(&path)).get("/", BOUND).await });
+        for (kind, remedy) in kinds {
+            let answer = run(async { client_with(&fake, kind).get("/", BOUND).await });
             let defect = answer.expect_err("no secret");
             let text = defect.to_string();
             assert_eq!(defect.kind, FaultKind::Settings, "{text}");
             assert!(text.contains(&format!("the file {} cannot be used", path.display())), "{text}");
-            assert!(text.contains("write the token, or `user:password`, into it"), "{text}");
+            assert!(text.ends_with(remedy), "{text}");
             assert!(!text.contains("hush"), "{text}");
         }
     }

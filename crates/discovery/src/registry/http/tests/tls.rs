@@ -7,6 +7,7 @@ use crate::file::folder::Folder;
 use crate::registry::fake::{BOUND, Fake, Question, Reply};
 use crate::registry::fake_tls::Authority;
 use std::io::{Read, Write};
+use weir_net::transport::tls::NamedPem;
 use weir_plan::{CertificateFiles, TlsClient};
 
 /// The name that registries' certificates are for.
@@ -27,9 +28,13 @@ fn arguments(folder: &Folder, name: Option<&str>) -> TlsClient {
     TlsClient { ca, name: name.map(str::to_owned), ..TlsClient::default() }
 }
 
+fn named(field: &str, pem: &str) -> NamedPem {
+    NamedPem { name: format!("kube.yaml: {field}"), pem: pem.as_bytes().to_vec() }
+}
+
 /// The same as a kubeconfig has it.
 fn given(authority: &Authority, name: Option<&str>) -> GivenTrust {
-    let authorities = Some(authority.pem.clone().into_bytes());
+    let authorities = Some(named("certificate-authority-data", &authority.pem));
     GivenTrust { authorities, certificate: None, name: name.map(str::to_owned) }
 }
 
@@ -114,7 +119,7 @@ fn both_with_certificate(folder: &Folder, authority: &Authority, pair: &(String,
     let path = |name: &str| folder.path(name).display().to_string();
     let files = CertificateFiles { cert: path("own.pem"), key: path("own.key") };
     let arguments = TlsClient { certificate: Some(files), ..arguments(folder, Some(NAME)) };
-    let certificate = Some((pair.0.clone().into_bytes(), pair.1.clone().into_bytes()));
+    let certificate = Some((named("client-certificate-data", &pair.0), named("client-key-data", &pair.1)));
     let given = GivenTrust { certificate, ..given(authority, Some(NAME)) };
     [trust(Some(&arguments)), Trust::Given(given)]
 }

@@ -11,7 +11,7 @@ use crate::fault::{Defect, FaultKind, printable};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::path::Path;
-use weir_net::transport::tls::{CertificateFiles, ClientFiles};
+use weir_net::transport::tls::{CertificateFiles, ClientFiles, NamedPem};
 use weir_plan::diagnostic::plainly;
 use weir_plan::http::short;
 
@@ -111,7 +111,7 @@ impl KubeconfigSource {
 /// PEM in a file or in the kubeconfig itself.
 enum Pem {
     File(String),
-    Data(Vec<u8>),
+    Data(NamedPem),
 }
 
 /// Reads a kubeconfig.
@@ -130,6 +130,9 @@ pub(super) fn read(path: &Path, source: KubeconfigSource) -> Result<Access, Defe
 /// What a kubeconfig's text says. Paths in it are relative to where it is.
 fn parse(text: &str, path: &Path, source: KubeconfigSource) -> Result<Access, Defect> {
     let reader = Reader { path, name: source.describe(path) };
+    if text.trim().is_empty() {
+        return Err(reader.wrong("is empty", "write a kubeconfig into it, or name another one"));
+    }
     let config: ConfigRecord = serde_saphyr::from_str(text).map_err(|e| {
         let at = e.location().map(|at| format!(" at line {}, column {}", at.line(), at.column()));
         let problem = format!("is no kubeconfig in YAML{}", at.unwrap_or_default());
@@ -262,10 +265,10 @@ impl Reader<'_> {
                 Ok(Trust::Files(ClientFiles { ca: Some(ca), name, certificate }))
             }
             (authorities, certificate) => {
-                let authorities = authorities.map(|pem| self.bytes(pem)).transpose()?;
+                let authorities = authorities.map(|pem| self.contents(pem)).transpose()?;
                 let certificate = match certificate {
                     None => None,
-                    Some((certificate, key)) => Some((self.bytes(certificate)?, self.bytes(key)?)),
+                    Some((certificate, key)) => Some((self.contents(certificate)?, self.contents(key)?)),
                 };
                 Ok(Trust::Given(GivenTrust { authorities, certificate, name }))
             }
@@ -279,22 +282,26 @@ impl Reader<'_> {
         };
         let plain: String = data.split_whitespace().collect();
         let decoded = data_encoding::BASE64.decode(plain.as_bytes());
-        let bytes = decoded.map_err(|_| {
+        let pem = decoded.map_err(|_| {
             self.wrong(&format!("has a {key} that is not base64"), "write PEM in base64, or name a file")
         })?;
-        Ok(Some(Pem::Data(bytes)))
+        let name = format!("{}: {key}", self.path.display());
+        Ok(Some(Pem::Data(NamedPem { name, pem })))
     }
 
-    fn bytes(&self, pem: Pem) -> Result<Vec<u8>, Defect> {
-        match pem {
-            Pem::Data(bytes) => Ok(bytes),
-            Pem::File(path) => read_small_file(Path::new(&path), MOST_BYTES).map_err(|why| {
-                self.wrong(
-                    &format!("names the file {path}, which cannot be used: {}", plainly(&why)),
-                    "see to that file",
-                )
-            }),
-        }
+    /// The PEM itself, under the name of its file or its field.
+    fn contents(&self, pem: Pem) -> Result<NamedPem, Defect> {
+        let path = match pem {
+            Pem::Data(data) => return Ok(data),
+            Pem::File(path) => path,
+        };
+        let pem = read_small_file(Path::new(&path), MOST_BYTES).map_err(|why| {
+            self.wrong(
+                &format!("names the file {path}, which cannot be used: {}", plainly(&why)),
+                "see to that file",
+            )
+        })?;
+        Ok(NamedPem { name: path, pem })
     }
 
     /// The path of a file that the kubeconfig names.

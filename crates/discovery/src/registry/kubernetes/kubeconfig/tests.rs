@@ -61,8 +61,10 @@ fn files_are_relative_to_the_kubeconfig_and_data_counts_first() {
     let user = "    client-certificate-data: UEVN\n    client-key-data: |\n      UE\n      VN\n";
     let access = read_text(&config(cluster, user)).expect("access");
     let Trust::Given(given) = access.trust else { panic!("files") };
-    assert_eq!(given.authorities.as_deref(), Some(&b"PEM"[..]));
-    assert_eq!(given.certificate, Some((b"PEM".to_vec(), b"PEM".to_vec())));
+    let named =
+        |field: &str| NamedPem { name: format!("/home/me/.kube/config: {field}"), pem: b"PEM".to_vec() };
+    assert_eq!(given.authorities, Some(named("certificate-authority-data")));
+    assert_eq!(given.certificate, Some((named("client-certificate-data"), named("client-key-data"))));
 }
 
 #[test]
@@ -73,7 +75,10 @@ fn data_beside_files_is_read_with_them() {
     folder.write("config", config("", user));
     let access = read_argument(&folder.path("config")).expect("access");
     let Trust::Given(given) = access.trust else { panic!("files") };
-    assert_eq!(given.certificate, Some((b"PEM".to_vec(), b"KEY".to_vec())));
+    let named = |name: String, pem: &str| NamedPem { name, pem: pem.as_bytes().to_vec() };
+    let field = format!("{}: client-certificate-data", folder.path("config").display());
+    let file = folder.path("me.key").display().to_string();
+    assert_eq!(given.certificate, Some((named(field, "PEM"), named(file, "KEY"))));
     let user = "    client-certificate-data: UEVN\n    client-key: gone.key\n";
     folder.write("config", config("", user));
     let defect = read_argument(&folder.path("config")).expect_err("a missing key");
@@ -153,6 +158,10 @@ fn each_message_says_which_file_it_is_about_and_what_names_it() {
         assert!(gone.starts_with(&format!("{name} cannot be used: there is no such file; ")), "{gone}");
         let wrong = parse("a: [", path, source).expect_err("no YAML").to_string();
         assert!(wrong.starts_with(&format!("{name} is no kubeconfig in YAML")), "{wrong}");
+        for empty in ["", " \n"] {
+            let word = parse(empty, path, source).expect_err("no YAML").to_string();
+            assert_eq!(word, format!("{name} is empty; write a kubeconfig into it, or name another one"));
+        }
         let right = parse(&config("", ""), path, source).expect("access");
         assert_eq!(right.origin, name);
     }
