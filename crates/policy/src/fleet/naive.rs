@@ -180,7 +180,7 @@ fn arguments(draw: Key) -> (Option<u64>, u64) {
     (shares[draw.nth(0).below(7) as usize], draw.nth(1).below(12))
 }
 
-fn doubt((percent, grace_ns): (Option<u64>, u64)) -> Doubt {
+fn doubt(percent: Option<u64>, grace_ns: u64) -> Doubt {
     Doubt { shrink: percent.map(|p| p as f64 / 100.0), grace_ns }
 }
 
@@ -198,7 +198,7 @@ struct Tally {
 fn compare(draw: Key, steps: u64, tally: &mut Tally) {
     let (percent, grace) = arguments(draw);
     let range = [3, 10, 20][draw.nth(2).below(3) as usize];
-    let mut members = Members::new(doubt((percent, grace)));
+    let mut members = Members::new(doubt(percent, grace));
     let mut naive = Naive { percent, grace, members: Vec::new() };
     let (mut targets, mut now_ns) = (Targets::default(), 0);
     for step in 0..steps {
@@ -229,7 +229,7 @@ fn compare(draw: Key, steps: u64, tally: &mut Tally) {
             }
             9 => {
                 let other = arguments(draw.with(8));
-                members.configure(now_ns, doubt(other), &mut changes);
+                members.configure(now_ns, doubt(other.0, other.1), &mut changes);
                 let mut want = naive.configure(now_ns, other.0, other.1);
                 let by_time = changes.len();
                 // What that ends is due at once.

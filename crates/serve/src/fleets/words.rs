@@ -344,7 +344,7 @@ mod tests {
     /// However many fleets change, and however many lists are doubted.
     #[test]
     fn all_fleets_have_one_line_and_doubts_are_rare() {
-        let (mut log, now) = (Log::default(), Instant::now());
+        let mut log = Log::default();
         for n in 0..25 {
             let changes = Changes { added: 1, ..Changes::default() };
             let mut names = MemberNames::default();
