@@ -180,7 +180,7 @@ impl FleetMembers {
         self.outage.is_some()
     }
 
-    /// Notes that its source is asked for the first list, and was waited for so long.
+    /// Notes that its source is asked for the first list. `waited`: for how long it was waited for before.
     pub fn await_first(&mut self, now_ns: u64, waited: Duration) {
         self.outage = Some(Outage::until_first(now_ns, waited));
     }

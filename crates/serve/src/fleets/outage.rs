@@ -35,7 +35,7 @@ impl Outage {
         Outage { since_ns: now_ns, before_ns: 0, reason: Some(reason(fault)) }
     }
 
-    /// The time until the first list of a source that is asked from now on, and was waited for before for so long.
+    /// The time until the first list of a source that is asked from now on. `waited`: for how long it was waited for before.
     pub fn until_first(now_ns: u64, waited: Duration) -> Outage {
         let before_ns = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
         Outage { since_ns: now_ns, before_ns, reason: None }
