@@ -115,10 +115,8 @@ impl<'v> Call<'v, '_, '_, '_> {
         }
         let message = format!("{what} must be a duration, not {}", describe(value));
         if matches!(value.get_type(), "int" | "float") {
-            self.wrong_but(
-                message,
-                format!("give the number a unit, such as `{}*ms`", short(&value.to_str())),
-            );
+            let number = short(&value.to_str());
+            self.wrong_but(message, format!("give the number a unit, such as `{number}*s` or `{number}*ms`"));
         } else {
             self.wrong_but(message, "write a duration as `5*ms`, `1.5*s` or \"250us\"");
         }
