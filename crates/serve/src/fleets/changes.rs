@@ -46,14 +46,14 @@ impl AddAssign for Changes {
 
 /// What happens to a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Act {
-    Add,
-    Remove,
-    /// It is removed since it was withdrawn, and has failed.
-    Fail,
-    /// It is removed since it was withdrawn for its grace.
-    Expire,
-    Change,
+pub(super) enum MemberEvent {
+    Added,
+    Removed,
+    /// Removed since it was withdrawn, and has failed.
+    Failed,
+    /// Removed since it was withdrawn for its grace.
+    Expired,
+    Changed,
 }
 
 /// The members that changes concern, by name: the first of each kind, the others counted.
@@ -73,13 +73,13 @@ struct NameList {
 
 impl MemberNames {
     /// Notes what happens to a member.
-    pub fn note(&mut self, act: Act, member: &MemberKey) {
-        let (list, why) = match act {
-            Act::Add => (&mut self.added, ""),
-            Act::Remove => (&mut self.removed, ""),
-            Act::Fail => (&mut self.removed, " (withdrawn, failed)"),
-            Act::Expire => (&mut self.removed, " (grace over)"),
-            Act::Change => (&mut self.changed, ""),
+    pub fn note(&mut self, event: MemberEvent, member: &MemberKey) {
+        let (list, why) = match event {
+            MemberEvent::Added => (&mut self.added, ""),
+            MemberEvent::Removed => (&mut self.removed, ""),
+            MemberEvent::Failed => (&mut self.removed, " (withdrawn, failed)"),
+            MemberEvent::Expired => (&mut self.removed, " (grace over)"),
+            MemberEvent::Changed => (&mut self.changed, ""),
         };
         list.add(|| member.words() + why);
     }
@@ -146,12 +146,12 @@ mod tests {
             |addr: &str, id: Option<&str>| MemberKey { addr: addr.to_owned(), id: id.map(str::to_owned) };
         let mut names = MemberNames::default();
         assert_eq!(names.words(), "");
-        names.note(Act::Remove, &key("10.0.0.1:80", Some("i-1\u{1b}")));
-        names.note(Act::Add, &key("10.0.0.3:80", None));
+        names.note(MemberEvent::Removed, &key("10.0.0.1:80", Some("i-1\u{1b}")));
+        names.note(MemberEvent::Added, &key("10.0.0.3:80", None));
         assert_eq!(names.words(), "+ 10.0.0.3:80  - 10.0.0.1:80 (i-1\u{fffd})");
         let mut others = MemberNames::default();
-        (0..17).for_each(|n| others.note(Act::Change, &key(&format!("h{n}:1"), None)));
-        others.note(Act::Add, &key("10.0.0.4:80", None));
+        (0..17).for_each(|n| others.note(MemberEvent::Changed, &key(&format!("h{n}:1"), None)));
+        others.note(MemberEvent::Added, &key("10.0.0.4:80", None));
         names += others;
         let changed = "~ h0:1, h1:1, h2:1, h3:1, h4:1 and 12 more";
         let want = format!("+ 10.0.0.3:80, 10.0.0.4:80  - 10.0.0.1:80 (i-1\u{fffd})  {changed}");

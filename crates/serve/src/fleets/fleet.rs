@@ -1,7 +1,7 @@
 //! The members of one fleet: what its lists and failures have made of it.
 
 use super::Changes;
-use super::changes::{Act, MemberNames};
+use super::changes::{MemberEvent, MemberNames};
 use super::handed::{HandedFleet, HandedMember};
 use super::outage::Outage;
 use super::seats::Seats;
@@ -153,7 +153,7 @@ impl FleetMembers {
         let mut own = FleetMembers { number, name, source, doubt, ..before.clone() };
         let mut changes = Vec::new();
         own.members.configure(now_ns, doubt, &mut changes);
-        own.take(changes, Act::Expire);
+        own.take(changes, MemberEvent::Expired);
         if own.source != before.source {
             own.outage = None;
         }
@@ -239,7 +239,7 @@ impl FleetMembers {
             result => result,
         };
         self.lists[result as usize] += 1;
-        let mut counted = self.take(changes, Act::Remove);
+        let mut counted = self.take(changes, MemberEvent::Removed);
         counted += over;
         (result, counted)
     }
@@ -262,7 +262,7 @@ impl FleetMembers {
         let mut counted = self.tick(now_ns);
         let mut changes = Vec::new();
         failed.iter().for_each(|key| self.members.failed(now_ns, key, &mut changes));
-        counted += self.take(changes, Act::Fail);
+        counted += self.take(changes, MemberEvent::Failed);
         counted
     }
 
@@ -271,7 +271,7 @@ impl FleetMembers {
         let mut changes = Vec::new();
         self.members.tick(now_ns, &mut changes);
         // Without doubt there is no grace: the last list lacks them.
-        let removal = if self.doubt.shrink.is_some() { Act::Expire } else { Act::Remove };
+        let removal = if self.doubt.shrink.is_some() { MemberEvent::Expired } else { MemberEvent::Removed };
         self.take(changes, removal)
     }
 
@@ -281,13 +281,13 @@ impl FleetMembers {
     }
 
     /// Takes what has come of an input. `removal`: what its removals are.
-    fn take(&mut self, changes: Vec<MemberChange<MemberKey>>, removal: Act) -> Changes {
+    fn take(&mut self, changes: Vec<MemberChange<MemberKey>>, removal: MemberEvent) -> Changes {
         let mut counted = Changes::default();
         for change in changes {
             match change {
                 MemberChange::Add { key, weight, drain } => {
                     counted.added += 1;
-                    self.names.note(Act::Add, &key);
+                    self.names.note(MemberEvent::Added, &key);
                     let (addr, id) = (key.addr.clone(), key.id.clone());
                     self.seats.add(key, ListedMember { addr, id, weight, drain });
                 }
@@ -298,7 +298,7 @@ impl FleetMembers {
                 }
                 MemberChange::Set { key, weight, drain } => {
                     counted.changed += 1;
-                    self.names.note(Act::Change, &key);
+                    self.names.note(MemberEvent::Changed, &key);
                     if let Some(member) = self.seats.get_mut(&key) {
                         (member.weight, member.drain) = (weight, drain);
                     }

@@ -199,7 +199,7 @@ impl Log {
 
 #[cfg(test)]
 mod tests {
-    use super::super::changes::Act;
+    use super::super::changes::MemberEvent;
     use super::super::fleet::MemberKey;
     use super::*;
     use weir_discovery::Finding;
@@ -348,7 +348,7 @@ mod tests {
         for n in 0..25 {
             let changes = Changes { added: 1, ..Changes::default() };
             let mut names = MemberNames::default();
-            names.note(Act::Add, &MemberKey { addr: format!("h{n}:1"), id: None });
+            names.note(MemberEvent::Added, &MemberKey { addr: format!("h{n}:1"), id: None });
             log.note(&format!("f{n:02}").into(), &SourceKind::File("a.json".to_owned()), changes, names);
             log.doubted(
                 &"api".into(),
