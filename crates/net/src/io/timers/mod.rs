@@ -1,6 +1,7 @@
 //! Timers true to 0.1 ms: a heap per loop and one timerfd for its head. (epoll's own wait is a millisecond coarse.)
 //!
-//! It wakes a little early and stays awake until the timer is due, by [`wake_latency`].
+//! It wakes a little early and stays awake until the timer is due, by [`wake_latency`]. A wait that need not be exact
+//! ([`Timers::about_until`]) does without, since that is time on a core.
 //!
 //! For rare or short waits: `timeout`, `delay`, backoff, queues. Limits of seconds that every request has are
 //! [`crate::io::deadlines`], which cost one store.
@@ -45,8 +46,16 @@ pub struct Timers {
 struct Entry {
     /// The serial number of the valid entry in the heap.
     serial: u64,
+    is_exact: bool,
     fired: bool,
     waker: Option<Waker>,
+}
+
+/// When the next timer is due.
+#[derive(Clone, Copy)]
+struct Due {
+    at_ns: u64,
+    is_exact: bool,
 }
 
 impl Timers {
@@ -68,13 +77,23 @@ impl Timers {
 
     /// A wait until this time.
     pub fn sleep_until(self: &Rc<Self>, at_ns: u64) -> Sleep {
+        self.set(at_ns, true)
+    }
+
+    /// A wait until about this time: not before, and late by what the system takes to wake the loop, 0.3 ms in a virtual
+    /// machine. A wait that is due a little after it may be as late.
+    pub fn about_until(self: &Rc<Self>, at_ns: u64) -> Sleep {
+        self.set(at_ns, false)
+    }
+
+    fn set(self: &Rc<Self>, at_ns: u64, is_exact: bool) -> Sleep {
         let serial = self.next.get();
         self.next.set(serial + 1);
-        let key = self.entries.borrow_mut().insert(Entry { serial, fired: false, waker: None });
+        let key = self.entries.borrow_mut().insert(Entry { serial, is_exact, fired: false, waker: None });
         self.heap.borrow_mut().push(Reverse((at_ns, serial, key)));
         self.sweep();
         if at_ns < self.armed_ns.get() {
-            self.arm(at_ns);
+            self.arm(Due { at_ns, is_exact });
         }
         Sleep { timers: self.clone(), key }
     }
@@ -92,10 +111,10 @@ impl Timers {
         self.sleep_until(self.clock.now().saturating_add(ns))
     }
 
-    fn arm(&self, at_ns: u64) {
+    fn arm(&self, Due { at_ns, is_exact }: Due) {
         self.armed_ns.set(at_ns);
         let now = self.clock.now();
-        let tells_ns = self.latency.borrow_mut().begins(now, at_ns);
+        let tells_ns = if is_exact { self.latency.borrow_mut().begins(now, at_ns) } else { at_ns };
         self.tells_ns.set((tells_ns > now).then_some(tells_ns));
         // Zero would switch the timer off.
         let left = tells_ns.saturating_sub(now).clamp(1, i64::MAX as u64) as i64;
@@ -108,19 +127,21 @@ impl Timers {
     }
 
     /// Wakes the tasks that are due; returns whether there were any, and when the next is due.
-    fn fire(&self) -> (bool, Option<u64>) {
+    fn fire(&self) -> (bool, Option<Due>) {
         let (now, mut woke) = (self.clock.now(), false);
         loop {
-            let Some(Reverse((at, serial, key))) = self.heap.borrow().peek().copied() else {
+            let Some(Reverse((at_ns, serial, key))) = self.heap.borrow().peek().copied() else {
                 return (woke, None);
             };
-            let counts = self.entries.borrow().get(key).is_some_and(|e| e.serial == serial);
-            if counts && at > now {
-                return (woke, Some(at));
+            let is_exact = self.entries.borrow().get(key).filter(|e| e.serial == serial).map(|e| e.is_exact);
+            if let Some(is_exact) = is_exact
+                && at_ns > now
+            {
+                return (woke, Some(Due { at_ns, is_exact }));
             }
             self.heap.borrow_mut().pop();
             let waker = match self.entries.borrow_mut().get_mut(key) {
-                Some(entry) if counts => {
+                Some(entry) if is_exact.is_some() => {
                     entry.fired = true;
                     entry.waker.take()
                 }
@@ -145,9 +166,10 @@ impl Timers {
             if let Some(since) = since.take() {
                 self.latency.borrow_mut().spend_awake(now - since);
             }
-            let near = next.is_some_and(|at| self.latency.borrow_mut().stays_awake(now, at));
+            let near = next
+                .is_some_and(|next| next.is_exact && self.latency.borrow_mut().stays_awake(now, next.at_ns));
             if !woke && !near {
-                return next.map_or_else(|| self.armed_ns.set(u64::MAX), |at| self.arm(at));
+                return next.map_or_else(|| self.armed_ns.set(u64::MAX), |next| self.arm(next));
             }
             since = (!woke).then_some(now);
             rt.next_turn().await;
@@ -233,6 +255,27 @@ mod tests {
             soon.await;
             let serials = |t: &Timers| t.heap.borrow().iter().filter(|r| r.0.1 < 10).count();
             assert_eq!(serials(&timers), 10, "what counts stays");
+        };
+        runtime.block_on(all).unwrap();
+    }
+
+    /// A wait that need not be exact costs no turns in which the loop stays awake.
+    #[test]
+    fn waits_that_are_not_exact_spend_no_time_awake() {
+        let (runtime, clock) = (Runtime::new().unwrap(), Clock::start());
+        let all = async {
+            let timers = Timers::new(&runtime, clock).unwrap();
+            runtime.spawn(timers.clone().run(runtime.clone()));
+            // As if the system were that late to wake it.
+            (0..1000).for_each(|_| timers.latency.borrow_mut().woken(300_000));
+            let before = runtime.looks();
+            for _ in 0..20 {
+                let due_ns = clock.now() + 2_000_000;
+                timers.about_until(due_ns).await;
+                assert!(clock.now() >= due_ns, "not before its time");
+            }
+            // The descriptor's event, the task that was woken, and the timers for what it has set.
+            assert!(runtime.looks() - before <= 3 * 20, "{} turns", runtime.looks() - before);
         };
         runtime.block_on(all).unwrap();
     }
