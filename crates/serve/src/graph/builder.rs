@@ -124,21 +124,16 @@ struct Adoption {
 type Record = Box<dyn Fn(Operation)>;
 
 impl Draft {
-    /// Compares the targets of balancers with those that they have now, at most `left` of them; returns whether all are
+    /// Compares the targets of balancers with those that they have now, in about `left` steps; returns whether all are
     /// compared.
     fn compare(&self, left: &mut usize) -> bool {
         let mut adoptions = self.adoptions.borrow_mut();
         for Adoption { state, shape, change, .. } in adoptions.iter_mut().skip(self.compared.get()) {
-            if *left == 0 {
-                return false;
-            }
-            let compared = state.compare(shape, change, *left);
-            if compared == *left {
-                *left = 0;
-                return false;
-            }
             // A balancer is a step as well.
-            *left -= compared + 1;
+            if *left == 0 || !state.compare(shape, change, left) {
+                return false;
+            }
+            *left = left.saturating_sub(1);
             self.compared.set(self.compared.get() + 1);
         }
         true
@@ -240,71 +235,76 @@ impl Builder<'_> {
         is_here && matches!(self.blueprint.spec(id), Spec::Lb(_))
     }
 
-    /// Finds the counters of a balancer's targets, about `left` of them, so that chunks stay whole; returns whether all are
-    /// found.
+    /// Finds the counters of a balancer's targets in about `left` steps, chunk by chunk; returns whether all are found. What a
+    /// thread shares with its present graph is a step for each chunk, everything else one for each target.
     fn count_targets(&self, id: NodeId, left: &mut usize) -> bool {
         let (labels, mut counts) = (self.blueprint.labels(id), self.draft.counts.borrow_mut());
-        let rest = &labels[counts.len()..];
-        let end = (counts.len() + rest.len().min(*left)).next_multiple_of(CHUNK) - counts.len();
-        let some = &rest[..rest.len().min(end)];
-        *left = left.saturating_sub(some.len());
         let pool = plan::label(&self.blueprint.point, id);
-        self.add_counts(id, &pool, some, &mut counts);
-        if self.owner.is_here {
-            self.state.metrics.add_healths(&pool, some, &mut self.draft.health.borrow_mut());
+        while *left > 0 && counts.len() < labels.len() {
+            let from = counts.len();
+            let some = &labels[from..labels.len().min((from + 1).next_multiple_of(CHUNK))];
+            let is_shared = self.add_counts(id, &pool, some, &mut counts);
+            if self.owner.is_here {
+                self.state.metrics.add_healths(&pool, some, &mut self.draft.health.borrow_mut());
+            }
+            *left = left.saturating_sub(if is_shared && !self.owner.is_here { 1 } else { some.len() });
         }
-        let are_all = some.len() == rest.len();
+        let are_all = counts.len() == labels.len();
         if are_all {
+            self.doubt_rest(id, labels.len());
             counts.seal();
         }
         are_all
     }
 
-    /// Adds the counters of these targets of a balancer, which come after those that it has: those of the present graph's
-    /// balancer are found without a look at their names, and whole chunks of them shared.
+    /// The balancer that the present graph has in place of this one, and the labels of its targets.
+    fn lb_before(&self, id: NodeId) -> Option<(Arc<[Arc<str>]>, &Rc<lb::Lb>)> {
+        let (graph, _) = self.sharing()?;
+        let lb = graph.lb(self.blueprint.id(id))?;
+        Some((graph.blueprint.labels(lb.node), lb))
+    }
+
+    /// Adds the counters of these targets of a balancer, at most a chunk, which come after those that it has: those of the
+    /// present graph's balancer are found without a look at their names. Returns whether the chunk is shared with it.
     fn add_counts(
         &self,
         id: NodeId,
         pool: &str,
         labels: &[Arc<str>],
         counts: &mut SharedList<Rc<TargetCounts>>,
-    ) {
+    ) -> bool {
         let metrics = &self.state.metrics;
         let mut find = metrics.targets_of(pool);
-        let before = self.sharing().and_then(|(graph, _)| {
-            let lb = graph.lb(self.blueprint.id(id))?;
-            Some((graph.blueprint.labels(lb.node), lb.clone()))
-        });
-        let Some((were, lb)) = before else {
+        let Some((were, lb)) = self.lb_before(id) else {
             labels.iter().for_each(|label| counts.push(find(label)));
-            return;
+            return false;
         };
-        let mut rest = labels;
-        while !rest.is_empty() {
-            let (from, chunk) = (counts.len(), counts.next_chunk());
-            let (now, later) = rest.split_at(rest.len().min(CHUNK - from % CHUNK));
-            rest = later;
-            let was = were.get(from..were.len().min(from + now.len())).unwrap_or_default();
-            let is_same = |at: usize| was.get(at).is_some_and(|was| Arc::ptr_eq(was, &now[at]));
-            if let Some(chunk) = chunk
-                && lb.counts.targets.chunk(chunk).len() == now.len()
-                && (0..now.len()).all(is_same)
-            {
-                counts.share(&lb.counts.targets, chunk);
-                continue;
-            }
-            for (at, label) in now.iter().enumerate() {
-                match lb.counts.targets.get(from + at).filter(|_| is_same(at)) {
-                    Some(known) => counts.push(known.clone()),
-                    None => counts.push(find(label)),
-                }
-            }
-            let left = (0..was.len()).filter(|at| !is_same(*at));
-            left.for_each(|at| metrics.doubt(&lb.counts.pool.label, &was[at]));
+        let (from, chunk) = (counts.len(), counts.next_chunk());
+        let was = were.get(from..were.len().min(from + labels.len())).unwrap_or_default();
+        let is_same = |at: usize| was.get(at).is_some_and(|was| Arc::ptr_eq(was, &labels[at]));
+        if let Some(chunk) = chunk
+            && lb.counts.targets.chunk(chunk).len() == labels.len()
+            && (0..labels.len()).all(is_same)
+        {
+            counts.share(&lb.counts.targets, chunk);
+            return true;
         }
-        let all = self.blueprint.labels(id).len();
-        if counts.len() == all {
-            were.iter().skip(all).for_each(|label| metrics.doubt(&lb.counts.pool.label, label));
+        for (at, label) in labels.iter().enumerate() {
+            match lb.counts.targets.get(from + at).filter(|_| is_same(at)) {
+                Some(known) => counts.push(known.clone()),
+                None => counts.push(find(label)),
+            }
+        }
+        let left = (0..was.len()).filter(|at| !is_same(*at));
+        left.for_each(|at| metrics.doubt(&lb.counts.pool.label, &was[at]));
+        false
+    }
+
+    /// Doubts the counters of targets that the present graph's balancer has beyond the number of this one's.
+    fn doubt_rest(&self, id: NodeId, count: usize) {
+        if let Some((were, lb)) = self.lb_before(id) {
+            let rest = were.iter().skip(count);
+            rest.for_each(|label| self.state.metrics.doubt(&lb.counts.pool.label, label));
         }
     }
 

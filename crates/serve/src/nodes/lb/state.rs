@@ -16,6 +16,9 @@ use weir_policy::{
 };
 use weir_stats::Key;
 
+/// Targets that neither come nor go of which a look at all takes as long as the change of one.
+const SAME: usize = 64;
+
 /// The configuration that the state belongs to.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
@@ -137,37 +140,36 @@ impl LbState {
         }
     }
 
-    /// Compares the next targets of a shape that is to be adopted with those that are there, at most `most`, and makes
-    /// room for new ones. Returns how many were compared; fewer than `most`: all are.
-    pub fn compare(&self, shape: &Shape, change: &mut ShapeChange, most: usize) -> usize {
+    /// Compares the next targets of a shape that is to be adopted with those that are there, in about `left` steps, and makes
+    /// room for new ones; returns whether all are compared. A target that changes is a step, and so are [`SAME`] others.
+    pub fn compare(&self, shape: &Shape, change: &mut ShapeChange, left: &mut usize) -> bool {
         let (mut slots, mut there) = (self.slots.borrow_mut(), self.exists.borrow_mut());
-        let rest = shape.exists.get(change.compared..).unwrap_or_default();
-        let next = (change.compared as u32..).zip(rest).take(most);
-        let mut compared = 0;
-        for (i, exists) in next {
-            compared += 1;
-            let target = TargetId(i);
-            match (there.get(target.index()) == Some(&true), *exists) {
-                (true, false) => {
-                    change.changes.push((target, false));
-                    change.removed.push((target, slots[target.index()].abort.clone()));
+        while *left > 0 && change.compared < shape.exists.len() {
+            let next = change.compared..shape.exists.len().min(change.compared + SAME);
+            change.compared = next.end;
+            *left -= 1;
+            for at in next {
+                let (target, is_there) = (TargetId(at as u32), there.get(at) == Some(&true));
+                if is_there == shape.exists[at] {
+                    continue;
                 }
-                (false, true) => {
-                    change.changes.push((target, true));
-                    match slots.get_mut(target.index()) {
-                        // No request is left that could be at a former target of this index.
-                        Some(slot) => *slot = Slot::default(),
-                        None => {
-                            slots.push(Slot::default());
-                            there.push(false);
-                        }
+                *left = left.saturating_sub(1);
+                change.changes.push((target, !is_there));
+                if is_there {
+                    change.removed.push((target, slots[at].abort.clone()));
+                    continue;
+                }
+                match slots.get_mut(at) {
+                    // No request is left that could be at a former target of this index.
+                    Some(slot) => *slot = Slot::default(),
+                    None => {
+                        slots.push(Slot::default());
+                        there.push(false);
                     }
                 }
-                _ => {}
             }
         }
-        change.compared += compared;
-        compared
+        change.compared == shape.exists.len()
     }
 
     /// Uses these flags of all loops from now on, those of a graph that is about to be adopted: the monitor sets them before
