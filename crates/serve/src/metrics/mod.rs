@@ -39,7 +39,7 @@ pub use text::Exposition;
 pub(crate) use upstream::{ConnectionCounts, Ending, OpenConnection, OriginHandshake};
 
 use crate::sync::discards::{Discards, Slice};
-use crate::sync::slices::AT_ONCE;
+use crate::sync::slices::{AT_ONCE, Pauses};
 use busy::Busy;
 use connected::ConnectedTargets;
 use counts::{CountsBy, values};
@@ -49,7 +49,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::rc::Rc;
 use std::sync::Arc;
-use weir_net::io::runtime::Runtime;
+use weir_net::io::Core;
 use weir_plan::{self as plan, NodeId, Point};
 
 values! {
@@ -185,12 +185,13 @@ impl Metrics {
 
     /// Forgets the counters of targets that no graph has any more, in slices. `has_former`: whether a graph before the present
     /// one remains.
-    pub async fn forget(&self, has_former: bool, discards: &Discards, rt: &Runtime) {
+    pub async fn forget(&self, has_former: bool, discards: &Discards, core: &Core) {
+        let pauses = Pauses::new(core);
         let CountersInDoubt { are_all, names } = self.doubted.take();
         if are_all {
             self.doubted.borrow_mut().are_all = has_former;
-            take_unused(&self.targets, discards, rt).await;
-            take_unused(&self.health, discards, rt).await;
+            take_unused(&self.targets, discards, &pauses).await;
+            take_unused(&self.health, discards, &pauses).await;
         }
         let names: Vec<Names> = names.into_iter().collect();
         for some in names.chunks(AT_ONCE) {
@@ -205,7 +206,7 @@ impl Metrics {
                 }
             }
             discards.put(gone, Slice::Memory);
-            rt.next_turn().await;
+            pauses.next().await;
         }
     }
 
@@ -241,7 +242,11 @@ fn take_one<T>(all: &RefCell<BTreeMap<Names, Rc<T>>>, names: &Names) -> (bool, O
 }
 
 /// Takes away what only this table has.
-async fn take_unused<T: 'static>(all: &RefCell<BTreeMap<Names, Rc<T>>>, discards: &Discards, rt: &Runtime) {
+async fn take_unused<T: 'static>(
+    all: &RefCell<BTreeMap<Names, Rc<T>>>,
+    discards: &Discards,
+    pauses: &Pauses<'_>,
+) {
     let mut after: Option<Names> = None;
     loop {
         let from = after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
@@ -261,14 +266,18 @@ async fn take_unused<T: 'static>(all: &RefCell<BTreeMap<Names, Rc<T>>>, discards
         }
         let unused: Vec<_> = unused.iter().filter_map(|names| all.borrow_mut().remove_entry(names)).collect();
         discards.put(unused, Slice::Memory);
-        rt.next_turn().await;
+        pauses.next().await;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::settings::TCP;
+    use weir_net::io::clock::Clock;
+    use weir_net::io::runtime::Runtime;
     use weir_policy::TargetId;
+    use weir_stats::Key;
 
     fn target(counts: &LbCounts, number: usize) -> &TargetCounts {
         counts.targets.get(number).expect("a target")
@@ -288,8 +297,13 @@ mod tests {
     }
 
     fn forget(metrics: &Metrics) {
-        let rt = Runtime::new().expect("a runtime");
-        rt.clone().block_on(metrics.forget(false, &Discards::default(), &rt)).expect("it polls");
+        let runtime = Runtime::new().expect("a runtime");
+        let core = Core::new(runtime.clone(), Clock::start(), Key::new(1), TCP).expect("timers");
+        let forgets = async {
+            runtime.spawn(core.timers.clone().run(runtime.clone()));
+            metrics.forget(false, &Discards::default(), &core).await;
+        };
+        runtime.clone().block_on(forgets).expect("it polls");
     }
 
     /// Only doubted counters are looked at, until nothing has them any more; a target that comes back keeps its own.

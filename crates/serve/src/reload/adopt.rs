@@ -9,7 +9,7 @@ use crate::graph::Graph;
 use crate::graph::builder::{Builder, Draft};
 use crate::nodes::Id;
 use crate::sync::discards::Slice;
-use crate::sync::slices::{AT_ONCE, Slices};
+use crate::sync::slices::{AT_ONCE, Pauses, Slices};
 use crate::threads::admission::Admission;
 use crate::threads::event_loop::Loop;
 use crate::threads::generation::{Generation, Maker, Reload};
@@ -27,11 +27,12 @@ pub(crate) fn prepare(lp: &Rc<Loop>, generation: Arc<Generation>, done: Sender<(
     lp.set_draft(generation.blueprint.epoch, draft.clone());
     let own = lp.clone();
     lp.core.runtime.spawn(async move {
+        let pauses = Pauses::new(&own.core);
         // A reload that could not wait has taken it.
         while own.has_draft(&draft) && build_some(&own, &generation, &draft, AT_ONCE) == Some(false) {
             // What a slice has freed would else be merged when the graph is adopted, that of all slices at once.
             weir_heap::merge_freed();
-            own.core.runtime.next_turn().await;
+            pauses.next().await;
         }
         weir_heap::merge_freed();
         // Before the thread that began this may free it.
@@ -149,7 +150,7 @@ fn retire(lp: &Rc<Loop>, graph: &Graph, before: Option<&Graph>) {
     }
     let reached = if is_built_in { graph.reached_inside().into() } else { blueprint.reached.clone() };
     let (own, pass) = (lp.clone(), lp.targets.begin_pass());
-    let retires = async move { own.targets.retire_but(&own.core.runtime, pass, &reached).await };
+    let retires = async move { own.targets.retire_but(&own.core, pass, &reached).await };
     lp.core.runtime.spawn(retires);
 }
 

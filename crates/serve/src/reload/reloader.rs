@@ -44,6 +44,8 @@ pub(super) const MOST_LEFT: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The same to adopt it, once one has not built its own in time.
 const PATIENCE_AGAIN: Duration = Duration::from_secs(1);
+/// The time after which the next thread builds its graph though the one before has not.
+const SLOW: Duration = Duration::from_secs(1);
 /// The time without a free after which memory is given back.
 const SETTLES: Duration = Duration::from_secs(1);
 /// Why nothing is reloaded once the process drains.
@@ -506,13 +508,21 @@ impl Reloader {
     /// it.
     pub(super) fn build_graphs(&self, generation: &Arc<Generation>) -> Duration {
         let (owner, built_in, loops) = (self.process.owner(), self.process.built_in(), self.process.loops());
+        let end = Instant::now() + PATIENCE;
         let (done, built) = channel();
+        let (most, mut building, mut left) = (builders(), 0, loops + 2);
         for to in (0..loops).chain([owner, built_in]) {
+            if building < most {
+                building += 1;
+            } else if built.recv_timeout(SLOW).is_ok() {
+                left -= 1;
+            }
             self.process.tell(to, ToLoop::Build(generation.clone(), done.clone()));
         }
         drop(done);
         // A blocked thread has had its time; it builds its graph when it continues.
-        if all_heard(&built, loops + 2, PATIENCE) { PATIENCE } else { PATIENCE_AGAIN }
+        let is_built = all_heard(&built, left, end.saturating_duration_since(Instant::now()));
+        if is_built { PATIENCE } else { PATIENCE_AGAIN }
     }
 
     /// Lets the built-in servers adopt a generation; returns whether they have in time.
@@ -634,6 +644,12 @@ fn certificates(before: &Generation, point: &Point, nodes: &[NodeId]) -> Result<
 }
 
 /// Whether this number of threads has answered in time.
+/// How many threads build their graphs at the same time: one for each core, half of which they take
+/// ([`Pauses`](crate::sync::slices::Pauses)). Requests need the rest.
+fn builders() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 fn all_heard(from: &Receiver<()>, count: u32, patience: Duration) -> bool {
     let end = Instant::now() + patience;
     (0..count).all(|_| from.recv_timeout(end.saturating_duration_since(Instant::now())).is_ok())

@@ -1,6 +1,7 @@
 //! What a thread no longer needs, freed a few pieces at a time: ten thousand connections that end together, or the nodes
 //! of a former graph, would hold up all requests of an event loop (`docs/spec/operating.md#costs`).
 
+use super::slices::Pauses;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -101,17 +102,18 @@ impl Discards {
     pub async fn run(self: Rc<Self>, core: Rc<Core>, freed: impl Fn(usize)) {
         loop {
             let mut pieces = 0;
+            let pauses = Pauses::new(&core);
             while let Some(slice) = self.free_some() {
                 match slice {
                     // The other ends have work with it as well, before what else they get.
-                    Slice::Connections => core.timers.after(BETWEEN_NS).await,
+                    Slice::Connections => core.timers.about_until(core.now() + BETWEEN_NS).await,
                     Slice::Memory => {
                         weir_heap::merge_freed();
                         pieces += Slice::Memory as usize;
                         if pieces >= MANY {
                             freed(std::mem::take(&mut pieces));
                         }
-                        core.runtime.next_turn().await;
+                        pauses.next().await;
                     }
                 }
             }

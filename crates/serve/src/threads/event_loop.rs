@@ -436,7 +436,7 @@ impl Loop {
             self.is_stale.set(false);
             // A former graph may be the last to have what the present one lacks.
             let has_former = self.graphs.borrow().len() > 1;
-            self.state.metrics.forget(has_former, &self.discards, &self.core.runtime).await;
+            self.state.metrics.forget(has_former, &self.discards, &self.core).await;
         }
     }
 

@@ -9,7 +9,7 @@ use crate::exchange::OriginConn;
 use crate::h2::client::Conn;
 use crate::metrics::{ConnectionCounts, Ending};
 use crate::sync::discards::{Discards, Slice};
-use crate::sync::slices::AT_ONCE;
+use crate::sync::slices::{AT_ONCE, Pauses};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -178,12 +178,13 @@ impl Targets {
 
     /// Retires all targets except these, whose identities ascend: their idle connections close, and no further one is
     /// kept. In slices; ends early if another `pass` has begun.
-    pub async fn retire_but(&self, rt: &Runtime, pass: u64, reached: &[u32]) {
+    pub async fn retire_but(&self, core: &Core, pass: u64, reached: &[u32]) {
+        let pauses = Pauses::new(core);
         let mut reached = reached.iter().copied().peekable();
         let mut after = None;
         while self.pass.get() == pass {
             let mut closing = Vec::new();
-            after = self.visit_some(rt, after, |key, target| {
+            after = self.visit_some(&core.runtime, after, |key, target| {
                 while reached.next_if(|reached| *reached < key).is_some() {}
                 self.set_reached(key, target, reached.peek() == Some(&key), &mut closing);
             });
@@ -192,7 +193,7 @@ impl Targets {
                 self.is_passing.set(false);
                 return;
             }
-            rt.next_turn().await;
+            pauses.next().await;
         }
     }
 
@@ -215,16 +216,17 @@ impl Targets {
     }
 
     /// Drops the retired targets that no graph and no request has any more, in slices.
-    pub async fn forget(&self, rt: &Runtime) {
+    pub async fn forget(&self, core: &Core) {
+        let pauses = Pauses::new(core);
         let retired: Vec<u32> = self.retired.borrow().iter().copied().collect();
         for some in retired.chunks(AT_ONCE) {
             let mut gone = Vec::new();
             for key in some {
-                self.visits.count(rt.looks());
+                self.visits.count(core.runtime.looks());
                 gone.extend(self.take_unused(*key));
             }
             self.discards.put(gone, Slice::Memory);
-            rt.next_turn().await;
+            pauses.next().await;
         }
     }
 
