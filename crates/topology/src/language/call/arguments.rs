@@ -116,7 +116,7 @@ impl<'v> Call<'v, '_, '_, '_> {
         let message = format!("{what} must be a duration, not {}", describe(value));
         if matches!(value.get_type(), "int" | "float") {
             let number = short(&value.to_str());
-            self.wrong_but(message, format!("give the number a unit, such as `{number}*s` or `{number}*ms`"));
+            self.wrong_but(message, format!("give the number a unit, such as `{number}*ms` or `{number}*s`"));
         } else {
             self.wrong_but(message, "write a duration as `5*ms`, `1.5*s` or \"250us\"");
         }
