@@ -120,6 +120,12 @@ struct Adoption {
     records: Option<Record>,
 }
 
+/// A balancer as a thread's present graph has it: the labels of its targets, and what is counted of them.
+struct FormerLb<'a> {
+    labels: Arc<[Arc<str>]>,
+    counts: &'a LbCounts,
+}
+
 /// Called with every operation on a balancer, where a verification records them.
 type Record = Box<dyn Fn(Operation)>;
 
@@ -257,11 +263,11 @@ impl Builder<'_> {
         are_all
     }
 
-    /// The balancer that the present graph has in place of this one, and the labels of its targets.
-    fn lb_before(&self, id: NodeId) -> Option<(Arc<[Arc<str>]>, &Rc<lb::Lb>)> {
+    /// The balancer that the present graph has in place of this one.
+    fn lb_before(&self, id: NodeId) -> Option<FormerLb<'_>> {
         let (graph, _) = self.sharing()?;
         let lb = graph.lb(self.blueprint.id(id))?;
-        Some((graph.blueprint.labels(lb.node), lb))
+        Some(FormerLb { labels: graph.blueprint.labels(lb.node), counts: &lb.counts })
     }
 
     /// Adds the counters of these targets of a balancer, at most a chunk, which come after those that it has: those of the
@@ -275,7 +281,7 @@ impl Builder<'_> {
     ) -> bool {
         let metrics = &self.state.metrics;
         let mut find = metrics.targets_of(pool);
-        let Some((were, lb)) = self.lb_before(id) else {
+        let Some(FormerLb { labels: were, counts: counted }) = self.lb_before(id) else {
             labels.iter().for_each(|label| counts.push(find(label)));
             return false;
         };
@@ -283,28 +289,28 @@ impl Builder<'_> {
         let was = were.get(from..were.len().min(from + labels.len())).unwrap_or_default();
         let is_same = |at: usize| was.get(at).is_some_and(|was| Arc::ptr_eq(was, &labels[at]));
         if let Some(chunk) = chunk
-            && lb.counts.targets.chunk(chunk).len() == labels.len()
+            && counted.targets.chunk(chunk).len() == labels.len()
             && (0..labels.len()).all(is_same)
         {
-            counts.share(&lb.counts.targets, chunk);
+            counts.share(&counted.targets, chunk);
             return true;
         }
         for (at, label) in labels.iter().enumerate() {
-            match lb.counts.targets.get(from + at).filter(|_| is_same(at)) {
+            match counted.targets.get(from + at).filter(|_| is_same(at)) {
                 Some(known) => counts.push(known.clone()),
                 None => counts.push(find(label)),
             }
         }
         let left = (0..was.len()).filter(|at| !is_same(*at));
-        left.for_each(|at| metrics.doubt(&lb.counts.pool.label, &was[at]));
+        left.for_each(|at| metrics.doubt(&counted.pool.label, &was[at]));
         false
     }
 
     /// Doubts the counters of targets that the present graph's balancer has beyond the number of this one's.
     fn doubt_rest(&self, id: NodeId, count: usize) {
-        if let Some((were, lb)) = self.lb_before(id) {
-            let rest = were.iter().skip(count);
-            rest.for_each(|label| self.state.metrics.doubt(&lb.counts.pool.label, label));
+        if let Some(FormerLb { labels, counts }) = self.lb_before(id) {
+            let rest = labels.iter().skip(count);
+            rest.for_each(|label| self.state.metrics.doubt(&counts.pool.label, label));
         }
     }
 
