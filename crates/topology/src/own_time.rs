@@ -1,19 +1,22 @@
 //! The processor time of a file's own code, apart from what weir does for it: reading and parsing the file, making the
 //! nodes that it asks for, the checks and the plan. Only the former has a limit, so that a large file is not refused
 //! for its size.
+//!
+//! The clock of a process is a system call, and a large file would ask it a million times. So the code's turns are measured
+//! by the clock that is read without one, and processor time is divided in proportion to them, from glance to glance.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// The time of one evaluation, which another thread can read.
+/// How long the file's code has run in one evaluation, which another thread can read.
 #[derive(Debug, Default)]
 pub(crate) struct OwnTime {
-    /// Whether it is counted at all: reading the clock is a system call.
-    counts: bool,
-    /// What has been counted, ns.
-    spent_ns: AtomicU64,
-    /// The processor time of this process when the file's code went on; 0: it is not running.
+    /// When counting began; `None`: nothing is counted.
+    start: Option<Instant>,
+    /// The length of its turns that are over, ns.
+    own_ns: AtomicU64,
+    /// When the present turn began, ns since the start; 0: the code is not running.
     since_ns: AtomicU64,
 }
 
@@ -26,7 +29,7 @@ pub(crate) struct Turn<'a> {
 impl OwnTime {
     /// One that counts.
     pub(crate) fn counted() -> OwnTime {
-        OwnTime { counts: true, ..OwnTime::default() }
+        OwnTime { start: Some(Instant::now()), ..OwnTime::default() }
     }
 
     /// Counts as the file's until the turn is dropped.
@@ -41,26 +44,31 @@ impl OwnTime {
         Turn { time: self, runs: false }
     }
 
-    /// The processor time of the file's code so far.
-    pub(crate) fn spent(&self) -> Duration {
+    /// The time since the start, ns; `None`: nothing is counted.
+    fn now_ns(&self) -> Option<u64> {
+        self.start.map(|start| u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// How long the code's turns were until now, ns.
+    fn own_ns(&self, now_ns: u64) -> u64 {
         let running = match self.since_ns.load(Relaxed) {
             0 => 0,
-            since_ns => processor_ns().saturating_sub(since_ns),
+            since_ns => now_ns.saturating_sub(since_ns),
         };
-        Duration::from_nanos(self.spent_ns.load(Relaxed) + running)
+        self.own_ns.load(Relaxed) + running
     }
 
     fn begin(&self) {
-        if self.counts {
-            self.since_ns.store(processor_ns().max(1), Relaxed);
+        if let Some(now_ns) = self.now_ns() {
+            self.since_ns.store(now_ns.max(1), Relaxed);
         }
     }
 
     fn end(&self) {
-        if self.counts {
+        if let Some(now_ns) = self.now_ns() {
             let since_ns = self.since_ns.swap(0, Relaxed);
             if since_ns > 0 {
-                self.spent_ns.fetch_add(processor_ns().saturating_sub(since_ns), Relaxed);
+                self.own_ns.fetch_add(now_ns.saturating_sub(since_ns), Relaxed);
             }
         }
     }
@@ -75,6 +83,54 @@ impl Drop for Turn<'_> {
     }
 }
 
+/// The processor time of the file's code, from glances at it.
+pub(crate) struct Meter<'a> {
+    time: &'a OwnTime,
+    last: Glance,
+    spent_ns: u64,
+}
+
+/// What is read at once.
+#[derive(Clone, Copy)]
+struct Glance {
+    now_ns: u64,
+    /// The time of the code's turns.
+    own_ns: u64,
+    /// The processor time of this process.
+    processor_ns: u64,
+}
+
+impl Meter<'_> {
+    /// Nothing has been spent.
+    pub(crate) fn new(time: &OwnTime) -> Meter<'_> {
+        Meter { time, last: Glance::take(time), spent_ns: 0 }
+    }
+
+    /// Looks again; returns the processor time of the code so far. Of that between two glances the code's share is that of its
+    /// turns in the time between them.
+    pub(crate) fn glance(&mut self) -> Duration {
+        let seen = Glance::take(self.time);
+        self.spent_ns += seen.spent_since(self.last);
+        self.last = seen;
+        Duration::from_nanos(self.spent_ns)
+    }
+}
+
+impl Glance {
+    fn take(time: &OwnTime) -> Glance {
+        let now_ns = time.now_ns().unwrap_or(0);
+        Glance { now_ns, own_ns: time.own_ns(now_ns), processor_ns: processor_ns() }
+    }
+
+    fn spent_since(self, before: Glance) -> u64 {
+        let time_ns = self.now_ns.saturating_sub(before.now_ns).max(1);
+        // While a turn ends, a glance may miss it or count it twice; the next one makes up for it.
+        let own_ns = self.own_ns.saturating_sub(before.own_ns).min(time_ns);
+        let processor_ns = self.processor_ns.saturating_sub(before.processor_ns);
+        (u128::from(processor_ns) * u128::from(own_ns) / u128::from(time_ns)) as u64
+    }
+}
+
 /// The processor time that this process has taken, ns.
 fn processor_ns() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
@@ -85,36 +141,55 @@ fn processor_ns() -> u64 {
 mod tests {
     use super::*;
 
-    /// Takes this much processor time.
-    fn work(ms: u64) {
-        let until = processor_ns() + ms * 1_000_000;
-        while processor_ns() < until {}
+    const MS: u64 = 1_000_000;
+
+    fn own_ns(time: &OwnTime) -> u64 {
+        time.own_ns(time.now_ns().expect("it counts"))
+    }
+
+    /// Works for so long.
+    fn work(time: &OwnTime, ns: u64) {
+        let until = time.now_ns().expect("it counts") + ns;
+        while time.now_ns().is_some_and(|now| now < until) {}
     }
 
     #[test]
     fn what_weir_does_for_a_file_is_not_the_file_s() {
         let time = OwnTime::counted();
-        work(20);
-        assert_eq!(time.spent(), Duration::ZERO);
+        let mut meter = Meter::new(&time);
+        work(&time, 5 * MS);
+        assert_eq!((own_ns(&time), meter.glance()), (0, Duration::ZERO));
         {
             let _file = time.run();
-            work(20);
+            work(&time, 5 * MS);
             {
                 let _weir = time.interrupt();
-                let before = time.spent();
-                work(200);
-                assert_eq!(time.spent(), before);
+                let before = own_ns(&time);
+                work(&time, 20 * MS);
+                assert_eq!(own_ns(&time), before);
                 let _called_back = time.run();
-                work(20);
+                work(&time, 5 * MS);
             }
-            assert!(time.spent() >= Duration::from_millis(40));
+            assert!(own_ns(&time) >= 10 * MS);
         }
-        let spent = time.spent();
-        work(20);
-        assert_eq!(time.spent(), spent);
+        let (own, spent) = (own_ns(&time), meter.glance());
+        assert!(spent > Duration::ZERO && spent < Duration::from_nanos(processor_ns()), "{spent:?}");
+        work(&time, 5 * MS);
+        assert_eq!((own_ns(&time), meter.glance()), (own, spent));
         let uncounted = OwnTime::default();
         let _file = uncounted.run();
-        work(1);
-        assert_eq!(uncounted.spent(), Duration::ZERO);
+        assert_eq!((uncounted.own_ns(5 * MS), Meter::new(&uncounted).glance()), (0, Duration::ZERO));
+    }
+
+    #[test]
+    fn processor_time_is_divided_as_the_time_is() {
+        let of = |now_ns, own_ns, processor_ns| Glance { now_ns, own_ns, processor_ns };
+        let before = of(100, 10, 70);
+        assert_eq!(of(200, 60, 130).spent_since(before), 30, "half of 60");
+        assert_eq!(of(200, 10, 130).spent_since(before), 0);
+        assert_eq!(of(200, 110, 130).spent_since(before), 60, "all of it");
+        assert_eq!(of(200, 999, 130).spent_since(before), 60, "no more than all of it");
+        assert_eq!(of(200, 5, 130).spent_since(before), 0, "a turn that seemed longer at the last glance");
+        assert_eq!(before.spent_since(before), 0);
     }
 }

@@ -5,7 +5,7 @@
 //! finding that names the file.
 
 use crate::evaluate::{Evaluated, Request, evaluate_or_panic};
-use crate::own_time::OwnTime;
+use crate::own_time::{Meter, OwnTime};
 use crate::wire;
 use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 use std::error::Error;
@@ -168,8 +168,9 @@ pub fn child_main() -> ExitCode {
 
 /// Ends this process when the file's own code has taken too long, unless the sender of `evaluated` is dropped before.
 fn end_in_time(own_time: &OwnTime, evaluated: &mpsc::Receiver<()>) {
+    let mut meter = Meter::new(own_time);
     while evaluated.recv_timeout(GLANCE) == Err(mpsc::RecvTimeoutError::Timeout) {
-        if own_time.spent() > Duration::from_secs(CPU_S) {
+        if meter.glance() > Duration::from_secs(CPU_S) {
             std::process::exit(i32::from(TOO_LONG));
         }
     }
