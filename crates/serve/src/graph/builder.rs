@@ -184,7 +184,7 @@ impl Draft {
 }
 
 impl Builder<'_> {
-    /// Builds about this many nodes more, then compares as many targets; returns whether all is done.
+    /// Takes about so many steps: builds nodes, then compares the targets of balancers. Returns whether all is done.
     pub fn advance(&self, most: usize) -> bool {
         let count = self.blueprint.point.nodes.len();
         let mut left = most;
@@ -264,7 +264,7 @@ impl Builder<'_> {
     }
 
     /// The balancer that the present graph has in place of this one.
-    fn lb_before(&self, id: NodeId) -> Option<FormerLb<'_>> {
+    fn find_former_lb(&self, id: NodeId) -> Option<FormerLb<'_>> {
         let (graph, _) = self.sharing()?;
         let lb = graph.lb(self.blueprint.id(id))?;
         Some(FormerLb { labels: graph.blueprint.labels(lb.node), counts: &lb.counts })
@@ -281,34 +281,34 @@ impl Builder<'_> {
     ) -> bool {
         let metrics = &self.state.metrics;
         let mut find = metrics.targets_of(pool);
-        let Some(FormerLb { labels: were, counts: counted }) = self.lb_before(id) else {
+        let Some(former) = self.find_former_lb(id) else {
             labels.iter().for_each(|label| counts.push(find(label)));
             return false;
         };
         let (from, chunk) = (counts.len(), counts.next_chunk());
-        let was = were.get(from..were.len().min(from + labels.len())).unwrap_or_default();
+        let was = former.labels.get(from..former.labels.len().min(from + labels.len())).unwrap_or_default();
         let is_same = |at: usize| was.get(at).is_some_and(|was| Arc::ptr_eq(was, &labels[at]));
         if let Some(chunk) = chunk
-            && counted.targets.chunk(chunk).len() == labels.len()
+            && former.counts.targets.chunk(chunk).len() == labels.len()
             && (0..labels.len()).all(is_same)
         {
-            counts.share(&counted.targets, chunk);
+            counts.share(&former.counts.targets, chunk);
             return true;
         }
         for (at, label) in labels.iter().enumerate() {
-            match counted.targets.get(from + at).filter(|_| is_same(at)) {
+            match former.counts.targets.get(from + at).filter(|_| is_same(at)) {
                 Some(known) => counts.push(known.clone()),
                 None => counts.push(find(label)),
             }
         }
-        let left = (0..was.len()).filter(|at| !is_same(*at));
-        left.for_each(|at| metrics.doubt(&counted.pool.label, &was[at]));
+        let gone = (0..was.len()).filter(|at| !is_same(*at));
+        gone.for_each(|at| metrics.doubt(&former.counts.pool.label, &was[at]));
         false
     }
 
     /// Doubts the counters of targets that the present graph's balancer has beyond the number of this one's.
     fn doubt_rest(&self, id: NodeId, count: usize) {
-        if let Some(FormerLb { labels, counts }) = self.lb_before(id) {
+        if let Some(FormerLb { labels, counts }) = self.find_former_lb(id) {
             let rest = labels.iter().skip(count);
             rest.for_each(|label| self.state.metrics.doubt(&counts.pool.label, label));
         }

@@ -132,7 +132,7 @@ families! {
     FleetChanges Counter Sum "weir_fleet_changes_total" ["fleet", "change"] "Members that were added, removed or changed (weight, drain).";
     FleetStale Gauge Most "weir_fleet_stale_seconds" ["fleet"] "For how long the source of a fleet has given no list, of one that never gave any since it began to be asked; 0 while it gives one.";
 
-    LoopLag Histogram Sum "weir_loop_lag_seconds" [] "How late the clock of an event loop ticked; it ticks ten times a second, unless nothing comes to the loop.";
+    LoopLag Histogram Sum "weir_loop_lag_seconds" [] "How late the clock of an event loop ticked, with what the system takes to wake the loop; it ticks ten times a second, unless nothing comes to the loop.";
     LoopBusy Gauge Most "weir_loop_busy_ratio" ["loop"] "The share of the last second in which the thread of an event loop ran.";
     LogLinesSampled Counter Sum "weir_log_lines_sampled_total" ["listener"] "Lines of the access log that `log_sample` left out.";
     LogLinesLost Counter Sum "weir_log_lines_lost_total" [] "Lines of access logs that could not be written.";

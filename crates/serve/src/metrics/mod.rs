@@ -206,7 +206,7 @@ impl Metrics {
                 }
             }
             discards.put(gone, Slice::Memory);
-            pauses.next().await;
+            pauses.pause().await;
         }
     }
 
@@ -266,7 +266,7 @@ async fn take_unused<T: 'static>(
         }
         let unused: Vec<_> = unused.iter().filter_map(|names| all.borrow_mut().remove_entry(names)).collect();
         discards.put(unused, Slice::Memory);
-        pauses.next().await;
+        pauses.pause().await;
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn prepare(lp: &Rc<Loop>, generation: Arc<Generation>, done: Sender<(
         while own.has_draft(&draft) && build_some(&own, &generation, &draft, AT_ONCE) == Some(false) {
             // What a slice has freed would else be merged when the graph is adopted, that of all slices at once.
             weir_heap::merge_freed();
-            pauses.next().await;
+            pauses.pause().await;
         }
         weir_heap::merge_freed();
         // Before the thread that began this may free it.
@@ -53,7 +53,7 @@ fn build(lp: &Rc<Loop>, generation: &Generation, draft: &Draft) -> Option<Rc<Gra
     Some(Rc::new(with_builder(lp, generation, draft, |builder| builder.graph())?))
 }
 
-/// Builds about this many nodes more; returns whether all are built. `None`: the thread builds nothing.
+/// Takes about so many steps more; returns whether all is built. `None`: the thread builds nothing.
 fn build_some(lp: &Rc<Loop>, generation: &Generation, draft: &Draft, most: usize) -> Option<bool> {
     with_builder(lp, generation, draft, |builder| builder.advance(most))
 }

@@ -44,7 +44,7 @@ pub(super) const MOST_LEFT: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The same to adopt it, once one has not built its own in time.
 const PATIENCE_AGAIN: Duration = Duration::from_secs(1);
-/// The time after which the next thread builds its graph though the one before has not.
+/// The time after which the next thread builds its graph though none of those before has finished.
 const SLOW: Duration = Duration::from_secs(1);
 /// The time without a free after which memory is given back.
 const SETTLES: Duration = Duration::from_secs(1);
@@ -510,12 +510,15 @@ impl Reloader {
         let (owner, built_in, loops) = (self.process.owner(), self.process.built_in(), self.process.loops());
         let end = Instant::now() + PATIENCE;
         let (done, built) = channel();
-        let (most, mut building, mut left) = (builders(), 0, loops + 2);
+        let (mut room, mut left) = (builder_limit(), loops + 2);
         for to in (0..loops).chain([owner, built_in]) {
-            if building < most {
-                building += 1;
-            } else if built.recv_timeout(SLOW).is_ok() {
+            if room > 0 {
+                room -= 1;
+            } else if built.recv_timeout(SLOW.min(end.saturating_duration_since(Instant::now()))).is_ok() {
                 left -= 1;
+            } else {
+                // A thread that does not answer holds up one other, once.
+                room += 1;
             }
             self.process.tell(to, ToLoop::Build(generation.clone(), done.clone()));
         }
@@ -643,13 +646,13 @@ fn certificates(before: &Generation, point: &Point, nodes: &[NodeId]) -> Result<
     before.certificates.renewed(point, nodes, &same).map_err(|wrong| all_failed(&wrong))
 }
 
-/// Whether this number of threads has answered in time.
-/// How many threads build their graphs at the same time: one for each core, half of which they take
-/// ([`Pauses`](crate::sync::slices::Pauses)). Requests need the rest.
-fn builders() -> usize {
+/// How many threads may build their graphs at the same time: one for each core. Each pauses for as long as it works
+/// ([`Pauses`](crate::sync::slices::Pauses)), so that requests have the other half of the cores.
+fn builder_limit() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// Whether this number of threads has answered in time.
 fn all_heard(from: &Receiver<()>, count: u32, patience: Duration) -> bool {
     let end = Instant::now() + patience;
     (0..count).all(|_| from.recv_timeout(end.saturating_duration_since(Instant::now())).is_ok())

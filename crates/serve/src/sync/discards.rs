@@ -106,14 +106,17 @@ impl Discards {
             while let Some(slice) = self.free_some() {
                 match slice {
                     // The other ends have work with it as well, before what else they get.
-                    Slice::Connections => core.timers.about_until(core.now() + BETWEEN_NS).await,
+                    Slice::Connections => {
+                        core.timers.sleep_until_about(core.now() + BETWEEN_NS).await;
+                        pauses.begin_slice();
+                    }
                     Slice::Memory => {
                         weir_heap::merge_freed();
                         pieces += Slice::Memory as usize;
                         if pieces >= MANY {
                             freed(std::mem::take(&mut pieces));
                         }
-                        pauses.next().await;
+                        pauses.pause().await;
                     }
                 }
             }

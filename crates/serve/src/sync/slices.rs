@@ -5,7 +5,8 @@ use std::cell::Cell;
 use weir_net::io::Core;
 use weir_net::io::runtime::Runtime;
 
-/// Targets, nodes or counters that are visited before the sockets are polled again.
+/// Steps before the sockets are polled again. A step is a target, a node or a counter, or some that are looked at together and take
+/// no longer.
 pub(crate) const AT_ONCE: usize = 256;
 
 /// Work after which a pause is due, ns: pauses cost system calls.
@@ -14,28 +15,49 @@ const DUE_NS: u64 = 1_000_000;
 /// The longest pause, ns. A slice during which the system ran other threads looks longer than it was.
 const LONGEST_NS: u64 = 2_000_000;
 
-/// Pauses of work that no request waits for, such as the graph of a reload: it takes half of its thread's time. Without them the
-/// thread never sleeps, and the system lets it wait for others like it, up to 4 ms each time that a request needs it.
+/// Pauses of work that no request waits for, such as the graph of a reload: it takes half of the time that its thread has beside
+/// requests. A thread that never sleeps is one of several that want a core, and waits up to 4 ms for the others each time that
+/// a request needs it.
 pub(crate) struct Pauses<'a> {
     core: &'a Core,
+    /// When the present slice began.
     begun_ns: Cell<u64>,
+    /// The length of the slices before it, since the last pause.
+    worked_ns: Cell<u64>,
 }
 
 impl Pauses<'_> {
     /// A first slice begins.
     pub fn new(core: &Core) -> Pauses<'_> {
-        Pauses { core, begun_ns: Cell::new(core.now()) }
+        Pauses { core, begun_ns: Cell::new(core.now()), worked_ns: Cell::default() }
     }
 
     /// Ends a slice: waits for the next turn, or for as long as the slices since the last pause took.
-    pub async fn next(&self) {
-        let took_ns = self.core.now().saturating_sub(self.begun_ns.get());
-        if took_ns < DUE_NS {
-            return self.core.runtime.next_turn().await;
+    pub async fn pause(&self) {
+        let now_ns = self.core.now();
+        let worked_ns = self.worked_ns.get() + now_ns.saturating_sub(self.begun_ns.get());
+        match find_pause_ns(worked_ns) {
+            None => {
+                self.worked_ns.set(worked_ns);
+                self.core.runtime.next_turn().await;
+            }
+            Some(pause_ns) => {
+                self.worked_ns.set(0);
+                self.core.timers.sleep_until_about(now_ns + pause_ns).await;
+            }
         }
-        self.core.timers.about_until(self.core.now() + took_ns.min(LONGEST_NS)).await;
+        self.begin_slice();
+    }
+
+    /// Begins another slice, after a wait for something else.
+    pub fn begin_slice(&self) {
         self.begun_ns.set(self.core.now());
     }
+}
+
+/// How long the pause after so much work is, ns; `None`: none is due.
+fn find_pause_ns(worked_ns: u64) -> Option<u64> {
+    (worked_ns >= DUE_NS).then(|| worked_ns.min(LONGEST_NS))
 }
 
 /// Counts the steps of one piece of work.
@@ -65,27 +87,28 @@ impl Slices {
 mod tests {
     use super::*;
     use crate::transport::settings::TCP;
-    use std::time::{Duration, Instant};
     use weir_net::io::clock::Clock;
     use weir_stats::Key;
 
     #[test]
     fn a_pause_is_as_long_as_the_work_before_it_but_has_a_limit() {
+        assert_eq!(find_pause_ns(DUE_NS - 1), None);
+        assert_eq!(find_pause_ns(DUE_NS), Some(DUE_NS));
+        assert_eq!(find_pause_ns(5 * LONGEST_NS), Some(LONGEST_NS));
+    }
+
+    #[test]
+    fn work_pauses_once_enough_was_done() {
         let runtime = Runtime::new().expect("a runtime");
         let core = Core::new(runtime.clone(), Clock::start(), Key::new(1), TCP).expect("timers");
-        // The clock began with the core, so that a slice since 0 took at least as long as this waits.
-        for (worked_ns, pause_ns) in [(DUE_NS, DUE_NS), (5 * LONGEST_NS, LONGEST_NS)] {
-            let pauses = Pauses { core: &core, begun_ns: Cell::new(0) };
-            while core.now() < worked_ns {}
-            let begun = Instant::now();
-            let timers = core.timers.clone().run(runtime.clone());
-            let waits = async {
-                runtime.spawn(timers);
-                pauses.next().await;
-            };
-            runtime.clone().block_on(waits).expect("it polls");
-            assert!(begun.elapsed() >= Duration::from_nanos(pause_ns), "after {worked_ns} ns of work");
-            assert!(pauses.begun_ns.get() >= worked_ns + pause_ns, "the next slice begins after the pause");
-        }
+        let works = async {
+            runtime.spawn(core.timers.clone().run(runtime.clone()));
+            let pauses = Pauses::new(&core);
+            pauses.worked_ns.set(DUE_NS);
+            let before = core.now();
+            pauses.pause().await;
+            assert!(core.now() >= before + DUE_NS && pauses.worked_ns.get() == 0);
+        };
+        runtime.clone().block_on(works).expect("it polls");
     }
 }

@@ -29,7 +29,7 @@ impl Loop {
             self.state.metrics.beats(self.core.now(), due_ns);
             due_ns = self.core.now().saturating_add(TICK_NS);
             let events = self.core.runtime.events();
-            self.core.timers.about_until(due_ns).await;
+            self.core.timers.sleep_until_about(due_ns).await;
             quiet = if self.core.runtime.events() - events <= OF_A_TICK { quiet + 1 } else { 0 };
             self.core.deadlines.sweep();
             self.hand_over_logs();
@@ -49,7 +49,7 @@ impl Loop {
         let next_ns = self.next_due_ns();
         self.core.buffers.rest();
         // It need not be awaited: its end wakes the loop as anything does.
-        let _due = next_ns.map(|at| self.core.timers.about_until(at));
+        let _due = next_ns.map(|at| self.core.timers.sleep_until_about(at));
         self.core.runtime.slept().await;
         // Before all others: what they set counts from now, and a request waits for nothing that grows with the targets.
         self.core.deadlines.sweep();

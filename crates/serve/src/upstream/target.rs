@@ -193,7 +193,7 @@ impl Targets {
                 self.is_passing.set(false);
                 return;
             }
-            pauses.next().await;
+            pauses.pause().await;
         }
     }
 
@@ -226,7 +226,7 @@ impl Targets {
                 gone.extend(self.take_unused(*key));
             }
             self.discards.put(gone, Slice::Memory);
-            pauses.next().await;
+            pauses.pause().await;
         }
     }
 

@@ -16,8 +16,8 @@ use weir_policy::{
 };
 use weir_stats::Key;
 
-/// Targets that neither come nor go of which a look at all takes as long as the change of one.
-const SAME: usize = 64;
+/// Comparing so many targets that neither come nor go takes about as long as noting one that does.
+const UNCHANGED_PER_STEP: usize = 64;
 
 /// The configuration that the state belongs to.
 #[derive(Clone, Debug)]
@@ -141,11 +141,11 @@ impl LbState {
     }
 
     /// Compares the next targets of a shape that is to be adopted with those that are there, in about `left` steps, and makes
-    /// room for new ones; returns whether all are compared. A target that changes is a step, and so are [`SAME`] others.
+    /// room for new ones; returns whether all are compared. A target that changes is a step, and so are [`UNCHANGED_PER_STEP`] others.
     pub fn compare(&self, shape: &Shape, change: &mut ShapeChange, left: &mut usize) -> bool {
         let (mut slots, mut there) = (self.slots.borrow_mut(), self.exists.borrow_mut());
         while *left > 0 && change.compared < shape.exists.len() {
-            let next = change.compared..shape.exists.len().min(change.compared + SAME);
+            let next = change.compared..shape.exists.len().min(change.compared + UNCHANGED_PER_STEP);
             change.compared = next.end;
             *left -= 1;
             for at in next {
@@ -163,6 +163,7 @@ impl LbState {
                     // No request is left that could be at a former target of this index.
                     Some(slot) => *slot = Slot::default(),
                     None => {
+                        debug_assert_eq!(at, slots.len(), "a new target has the next index");
                         slots.push(Slot::default());
                         there.push(false);
                     }
@@ -350,5 +351,49 @@ impl LbState {
     /// The number of requests that this thread counts at a target.
     pub fn in_flight(&self, target: TargetId) -> u32 {
         self.slots.borrow().get(target.index()).map_or(0, |slot| slot.counted.get())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_policy::upstream::UpstreamConfig;
+
+    fn shape(exists: Vec<bool>) -> Shape {
+        let weights = vec![1.0; exists.len()];
+        let names = TargetNames::of_distinct(exists.iter().map(|_| "".into()));
+        Shape { balance: Balance::Random, pass_over_ns: 0, exists, weights, names }
+    }
+
+    /// The slices of 256 steps that a comparison takes, and the changes that it finds.
+    fn slices(state: &LbState, shape: &Shape) -> (usize, usize) {
+        let (mut change, mut slices) = (ShapeChange::default(), 1);
+        while !state.compare(shape, &mut change, &mut 256) {
+            slices += 1;
+        }
+        (slices, change.changes.len())
+    }
+
+    /// A look at the sockets after each 256 of them would cost a loop more than all else that a change of one member does.
+    #[test]
+    fn targets_that_neither_come_nor_go_cost_few_steps() {
+        let before = shape(vec![true; 10_000]);
+        let upstream = Upstream::new(
+            &before.balance,
+            UpstreamConfig::default(),
+            &before.weights,
+            before.names.clone(),
+            0,
+            Key::new(1),
+        );
+        let state =
+            LbState::new(&before, upstream, Arc::new(TargetFlags::new(10_000, false, Box::default())));
+        assert_eq!(slices(&state, &before), (1, 0));
+        let mut one_less = before.exists.clone();
+        one_less[5_000] = false;
+        assert_eq!(slices(&state, &shape(one_less)), (1, 1));
+        // 64 targets that go are 65 steps, so that a slice ends with the fourth time 64.
+        let none = slices(&state, &shape(vec![false; 10_000]));
+        assert_eq!(none, (10_000_usize.div_ceil(4 * UNCHANGED_PER_STEP), 10_000));
     }
 }
