@@ -147,7 +147,7 @@ mod tests {
         time.own_ns(time.now_ns().expect("it counts"))
     }
 
-    /// Works for so long.
+    /// Works for this long.
     fn work(time: &OwnTime, ns: u64) {
         let until = time.now_ns().expect("it counts") + ns;
         while time.now_ns().is_some_and(|now| now < until) {}

@@ -184,7 +184,7 @@ impl Draft {
 }
 
 impl Builder<'_> {
-    /// Takes about so many steps: builds nodes, then compares the targets of balancers. Returns whether all is done.
+    /// Takes about this many steps: builds nodes, then compares the targets of balancers. Returns whether all is done.
     pub fn advance(&self, most: usize) -> bool {
         let count = self.blueprint.point.nodes.len();
         let mut left = most;

@@ -53,7 +53,7 @@ fn build(lp: &Rc<Loop>, generation: &Generation, draft: &Draft) -> Option<Rc<Gra
     Some(Rc::new(with_builder(lp, generation, draft, |builder| builder.graph())?))
 }
 
-/// Takes about so many steps more; returns whether all is built. `None`: the thread builds nothing.
+/// Takes about this many steps more; returns whether all is built. `None`: the thread builds nothing.
 fn build_some(lp: &Rc<Loop>, generation: &Generation, draft: &Draft, most: usize) -> Option<bool> {
     with_builder(lp, generation, draft, |builder| builder.advance(most))
 }

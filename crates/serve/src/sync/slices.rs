@@ -55,7 +55,7 @@ impl Pauses<'_> {
     }
 }
 
-/// How long the pause after so much work is, ns; `None`: none is due.
+/// How long the pause after this much work is, ns; `None`: none is due.
 fn find_pause_ns(worked_ns: u64) -> Option<u64> {
     (worked_ns >= DUE_NS).then(|| worked_ns.min(LONGEST_NS))
 }

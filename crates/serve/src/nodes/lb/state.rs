@@ -16,7 +16,7 @@ use weir_policy::{
 };
 use weir_stats::Key;
 
-/// Comparing so many targets that neither come nor go takes about as long as noting one that does.
+/// Comparing this many targets that neither come nor go takes about as long as noting one that does.
 const UNCHANGED_PER_STEP: usize = 64;
 
 /// The configuration that the state belongs to.
