@@ -1,10 +1,11 @@
 //! What the allocator keeps and the process does not need: given back to the system, or never kept.
 //!
 //! While a reload is adopted two generations are in memory. The C library keeps what the former one leaves, a heap for
-//! each thread, for as long as anything lies behind it. It has a call that gives whole pages back. And it takes large
-//! blocks from such heaps too, once one of their size has been freed, where the next scenario of a simulation does not fit
-//! into the gaps: a call keeps them outside. Rust's libraries offer neither: this crate is these calls, and the only one
-//! of the product with unsafe code.
+//! each thread, for as long as anything lies behind it. It has a call that gives whole pages back. It takes large blocks
+//! from such heaps too, once one of their size has been freed, where the next scenario of a simulation does not fit into
+//! the gaps: a call keeps them outside. And threads beyond eight for each core share heaps, and wait for each other's locks:
+//! a call raises the number. Rust's libraries offer none of these: this crate is these calls, and the only one of the
+//! product with unsafe code.
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod system {
@@ -32,6 +33,28 @@ pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     let _ = system::malloc_trim(0);
 }
+
+/// Lets this many threads have a heap each: threads of one heap wait for each other, and the C library makes eight for each core.
+/// A setting of the process's environment (`MALLOC_ARENA_MAX`) stands. Takes effect before many threads have begun. Does nothing
+/// where the C library has no such call.
+pub fn allow_heaps(threads: usize) {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        // M_ARENA_MAX of malloc.h. Once it is set there are no more than that.
+        const ARENA_MAX: std::ffi::c_int = -8;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let is_set = std::env::var_os("MALLOC_ARENA_MAX").is_some();
+        if let (false, true, Ok(most)) = (is_set, threads > HEAPS_A_CORE * cores, threads.try_into()) {
+            system::mallopt(ARENA_MAX, most);
+        }
+    }
+    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+    let _ = threads;
+}
+
+/// Heaps that the C library makes for each core.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const HEAPS_A_CORE: usize = 8;
 
 /// Blocks of this size and more lie outside of heaps, bytes: the C library's first threshold.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -42,6 +42,9 @@ use weir_plan::serving::Serving;
 use weir_plan::sticky;
 use weir_stats::Key;
 
+/// At most so many threads are not loops: owner, built-in servers, reloads, names, sources of fleets, logs and the like.
+const OTHER_THREADS: usize = 32;
+
 /// A served topology.
 pub struct Running {
     /// Its listeners, in the order of the file; in a verification once for each of their loops.
@@ -125,6 +128,7 @@ fn start_bound(
         buffered::set_limit(bytes);
     }
     let loops = bound.sockets.len();
+    weir_heap::allow_heaps(loops + OTHER_THREADS);
     let mut mail = Channels::new(loops);
     let (built_in, servers) =
         built_in_servers(run.as_deref(), mail.handed, &mut bound.inner, &mut mail.inboxes)?;
@@ -159,7 +163,8 @@ fn start_bound(
     let shared = Shared { process: process.clone(), first: first.clone(), to_owner: mail.to_owner };
     let started = spawn::start(&shared, bound.sockets, mail.inboxes)?;
     let state = reloader::State { current: first, logs: bound.logs, next: bound.next };
-    let reloader = Reloader::start(process.clone(), state, root.key, following, options.clone())?;
+    let options = Options { loops: Some(options.default_loops()), ..options.clone() };
+    let reloader = Reloader::start(process.clone(), state, root.key, following, options)?;
     let remote = Remote { loops: started.drains, draining: Arc::default(), process, reloader };
     Ok(Running {
         listening: bound.listening,

@@ -147,9 +147,10 @@ impl ProcessState {
         self.graph_ended.raise();
     }
 
-    /// Whether there are many of them to be given back; if so, that begins now.
+    /// Whether there are many of them to be given back, for each thread; if so, that begins now. Each call of the C library visits
+    /// the heaps of all threads.
     pub fn takes_freed(&self) -> bool {
-        let are_many = self.freed.load(Relaxed) >= MANY;
+        let are_many = self.freed.load(Relaxed) >= MANY * self.mail.len();
         if are_many {
             self.freed.store(0, Relaxed);
         }

@@ -21,6 +21,9 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use weir_policy::TargetId;
 
+/// Steps between two looks at the clock: a step is a new target at most, some microseconds.
+const BUILT_AT_ONCE: usize = 8;
+
 /// Builds a thread's graph in slices, between which requests are served. The reload adopts it later.
 pub(crate) fn prepare(lp: &Rc<Loop>, generation: Arc<Generation>, done: Sender<()>) {
     let draft = Rc::<Draft>::default();
@@ -29,7 +32,7 @@ pub(crate) fn prepare(lp: &Rc<Loop>, generation: Arc<Generation>, done: Sender<(
     lp.core.runtime.spawn(async move {
         let pauses = Pauses::new(&own.core);
         // A reload that could not wait has taken it.
-        while own.has_draft(&draft) && build_some(&own, &generation, &draft, AT_ONCE) == Some(false) {
+        while own.has_draft(&draft) && build_slice(&own, &generation, &draft, &pauses) == Some(false) {
             // What a slice has freed would else be merged when the graph is adopted, that of all slices at once.
             weir_heap::merge_freed();
             pauses.pause().await;
@@ -49,13 +52,21 @@ pub(crate) fn build_first(lp: &Rc<Loop>, generation: &Generation) -> Option<Rc<G
 /// A thread's graph of a generation, as far as it is not in the draft already; the balancers that the thread has get their
 /// targets of it by [`Draft::adopt`].
 fn build(lp: &Rc<Loop>, generation: &Generation, draft: &Draft) -> Option<Rc<Graph>> {
-    while !build_some(lp, generation, draft, usize::MAX)? {}
-    Some(Rc::new(with_builder(lp, generation, draft, |builder| builder.graph())?))
+    let graph = with_builder(lp, generation, draft, |builder| {
+        while !builder.advance(usize::MAX) {}
+        builder.graph()
+    });
+    graph.map(Rc::new)
 }
 
-/// Takes about this many steps more; returns whether all is built. `None`: the thread builds nothing.
-fn build_some(lp: &Rc<Loop>, generation: &Generation, draft: &Draft, most: usize) -> Option<bool> {
-    with_builder(lp, generation, draft, |builder| builder.advance(most))
+/// Builds for the length of a slice; returns whether all is built. `None`: the thread builds nothing.
+fn build_slice(lp: &Rc<Loop>, generation: &Generation, draft: &Draft, pauses: &Pauses<'_>) -> Option<bool> {
+    with_builder(lp, generation, draft, |builder| {
+        (0..AT_ONCE / BUILT_AT_ONCE)
+            .map(|_| builder.advance(BUILT_AT_ONCE))
+            .find(|is_built| *is_built || pauses.is_due())
+            .unwrap_or(false)
+    })
 }
 
 fn with_builder<T>(

@@ -112,8 +112,7 @@ pub(crate) fn open(
     before: Option<&PreviousListeners<'_>>,
 ) -> Result<BoundListeners, Error> {
     let ListenerSet { point, nodes, certificates } = wanted;
-    let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
-    let default = options.loops.unwrap_or_else(cores);
+    let default = options.default_loops();
     let levels = levels(point);
     let listeners: Vec<NewListener<'_>> = nodes
         .iter()

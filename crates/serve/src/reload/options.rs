@@ -43,6 +43,18 @@ pub struct Options {
     pub readers: Readers,
 }
 
+impl Options {
+    /// The event loops of a listener for which the file has no number.
+    pub(crate) fn default_loops(&self) -> usize {
+        self.loops.unwrap_or_else(cores)
+    }
+}
+
+/// The cores that this process may use. The system answers from files: it is asked at the start.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// A listener that accepts.
 #[derive(Clone, Debug)]
 pub struct Listening {

@@ -7,7 +7,7 @@
 
 use super::changes;
 use super::listeners::{self, BoundListeners, ListenerSet, Logs, PreviousListeners};
-use super::options::Options;
+use super::options::{Options, cores};
 use super::renewer::RenewerMessage;
 use super::sources;
 use crate::exchange::NodeId;
@@ -150,6 +150,9 @@ pub(crate) struct Reloader {
     pub(super) of_members: Mutex<BTreeSet<u32>>,
     /// The thread that renews certificates, if any is watched.
     pub(super) renewer: Mutex<Option<Sender<RenewerMessage>>>,
+    /// How many threads may build their graphs at the same time: one for each core. Each pauses for as long as it works
+    /// ([`Pauses`](crate::sync::slices::Pauses)), so that requests have the other half of the cores.
+    cores: usize,
 }
 
 /// What the next generation is.
@@ -213,6 +216,7 @@ impl Reloader {
             fleets: Mutex::default(),
             keeper: Mutex::default(),
             of_members: Mutex::default(),
+            cores: cores(),
             renewer: Mutex::default(),
         });
         if reloader.options.source.is_some() {
@@ -510,7 +514,7 @@ impl Reloader {
         let (owner, built_in, loops) = (self.process.owner(), self.process.built_in(), self.process.loops());
         let end = Instant::now() + PATIENCE;
         let (done, built) = channel();
-        let (mut room, mut left) = (builder_limit(), loops + 2);
+        let (mut room, mut left) = (self.cores, loops + 2);
         for to in (0..loops).chain([owner, built_in]) {
             if room > 0 {
                 room -= 1;
@@ -644,12 +648,6 @@ fn certificates(before: &Generation, point: &Point, nodes: &[NodeId]) -> Result<
         }
     }
     before.certificates.renewed(point, nodes, &same).map_err(|wrong| all_failed(&wrong))
-}
-
-/// How many threads may build their graphs at the same time: one for each core. Each pauses for as long as it works
-/// ([`Pauses`](crate::sync::slices::Pauses)), so that requests have the other half of the cores.
-fn builder_limit() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Whether this number of threads has answered in time.

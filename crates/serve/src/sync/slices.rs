@@ -9,6 +9,9 @@ use weir_net::io::runtime::Runtime;
 /// no longer.
 pub(crate) const AT_ONCE: usize = 256;
 
+/// The length of a slice whose steps differ much, ns: a request waits for no more, and a look at the sockets takes a thirtieth of it.
+const SLICE_NS: u64 = 30_000;
+
 /// Work after which a pause is due, ns: pauses cost system calls.
 const DUE_NS: u64 = 1_000_000;
 
@@ -30,6 +33,11 @@ impl Pauses<'_> {
     /// A first slice begins.
     pub fn new(core: &Core) -> Pauses<'_> {
         Pauses { core, begun_ns: Cell::new(core.now()), worked_ns: Cell::default() }
+    }
+
+    /// Whether the slice is as long as one may be.
+    pub fn is_due(&self) -> bool {
+        self.core.now() >= self.begun_ns.get() + SLICE_NS
     }
 
     /// Ends a slice: waits for the next turn, or for as long as the slices since the last pause took.
