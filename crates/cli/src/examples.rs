@@ -42,6 +42,7 @@ pub(crate) const ALL: &[Example] = &[
     example!("discovery", "discovery.json" from "discovery.json"),
     example!("appoptics/incident"),
     example!("zuul/loops"),
+    example!("zuul/instance"),
     example!("zuul/uneven"),
     example!("zuul/fleet"),
     example!("zuul/week"),

@@ -34,27 +34,37 @@ pub fn give_back() {
     let _ = system::malloc_trim(0);
 }
 
-/// Lets this many threads have a heap each: threads of one heap wait for each other, and the C library makes eight for each core.
-/// A setting of the process's environment (`MALLOC_ARENA_MAX`) stands. Takes effect before many threads have begun. Does nothing
-/// where the C library has no such call.
-pub fn allow_heaps(threads: usize) {
+/// Lets each of these busy threads have a heap of its own, and `others` beside them: threads of one heap wait for each other, and the
+/// C library makes eight heaps for each core. A number in the process's environment is kept (`MALLOC_ARENA_MAX`, or
+/// `glibc.malloc.arena_max` in `GLIBC_TUNABLES`). Has an effect before eight threads have allocated. Does nothing where there
+/// are heaps enough, or where the C library has no such call.
+pub fn allow_heaps(busy: usize, others: usize) {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         // M_ARENA_MAX of malloc.h. Once it is set there are no more than that.
         const ARENA_MAX: std::ffi::c_int = -8;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let is_set = std::env::var_os("MALLOC_ARENA_MAX").is_some();
-        if let (false, true, Ok(most)) = (is_set, threads > HEAPS_A_CORE * cores, threads.try_into()) {
+        if let (true, false, Ok(most)) =
+            (busy > HEAPS_A_CORE * cores, has_heap_limit(), (busy + others).try_into())
+        {
             system::mallopt(ARENA_MAX, most);
         }
     }
     #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-    let _ = threads;
+    let _ = (busy, others);
 }
 
 /// Heaps that the C library makes for each core.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const HEAPS_A_CORE: usize = 8;
+
+/// Whether the environment limits the heaps.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn has_heap_limit() -> bool {
+    let tunables = std::env::var_os("GLIBC_TUNABLES").unwrap_or_default();
+    std::env::var_os("MALLOC_ARENA_MAX").is_some()
+        || tunables.to_string_lossy().contains("glibc.malloc.arena_max")
+}
 
 /// Blocks of this size and more lie outside of heaps, bytes: the C library's first threshold.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -98,6 +98,11 @@ impl Lb {
             Scope::Lagged { every_ns } => Some(every_ns),
         }
     }
+
+    /// Whether each loop follows at once what the others change of all counts.
+    pub fn follows_counts(&self) -> bool {
+        self.sees_counts_every_ns() == Some(0) && !self.balance.compares_counts()
+    }
 }
 
 /// Where the key of a request comes from (`key.`).

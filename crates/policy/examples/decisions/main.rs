@@ -82,6 +82,8 @@ impl Decide for Bare {
 impl Decide for Upstream {
     #[inline]
     fn pick(&mut self, draw: Key, now_ns: u64) -> Ticket {
+        // As a loop that serves does before each pick.
+        self.see_others(now_ns, |_| {});
         match Upstream::pick(self, &Ask::new(draw, now_ns)) {
             PickOutcome::Target(ticket) => ticket,
             other => unreachable!("{other:?}: half of all places are free"),
@@ -176,8 +178,8 @@ struct Beside {
 }
 
 impl Beside {
-    fn new(each: impl Fn() -> Upstream, n: usize) -> Beside {
-        let (own, mut other) = (in_steady_state(each(), n), in_steady_state(each(), n));
+    fn new(each: impl Fn(u32) -> Upstream, n: usize) -> Beside {
+        let (own, mut other) = (in_steady_state(each(0), n), in_steady_state(each(1), n));
         let runs = Arc::new(AtomicBool::new(false));
         let told = runs.clone();
         let other = std::thread::spawn(move || {
@@ -294,11 +296,13 @@ fn cell(balance: &Balance, weights: &[f64], column: &str) -> Option<Box<dyn Run>
         }
         "process" | "lagged" => {
             balance.shares_counts().then_some(())?;
-            let (late_ns, counts) =
-                (if column == "lagged" { LAG_NS } else { 0 }, SharedCounts::default().with_room(n));
-            let each = || {
+            let (late_ns, counts) = (
+                if column == "lagged" { LAG_NS } else { 0 },
+                SharedCounts::default().with_room(n).with_followers(2),
+            );
+            let each = |number| {
                 let mut lb = Upstream::new(balance, around(column), weights, &names, 0, draw);
-                lb.share_counts(late_ns, counts.clone(), false);
+                lb.share_counts(number, late_ns, counts.clone(), false);
                 lb
             };
             Box::new(Beside::new(each, n))

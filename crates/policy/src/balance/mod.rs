@@ -100,6 +100,11 @@ impl Balance {
         matches!(self, Balance::LeastConn(_) | Balance::P2c(_) | Balance::Zuul(_))
     }
 
+    /// Whether it compares the counts of few targets, so that a loop that shares them needs no view of all.
+    pub fn compares_counts(&self) -> bool {
+        matches!(self, Balance::P2c(_) | Balance::Zuul(_))
+    }
+
     /// Whether its state is these counts alone: loops that share them have one state.
     pub fn is_counts_alone(&self) -> bool {
         matches!(self, Balance::LeastConn(_) | Balance::P2c(_))

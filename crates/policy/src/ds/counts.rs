@@ -3,7 +3,9 @@
 //! - Cost: an atomic addition for each change, a load for each look; no lock. 64 bytes a target.
 //! - More targets get room in a longer list of chunks, which shares the chunks that are there: loops that still have the
 //!   shorter list count in the same places.
+//! - A loop whose policy keeps all counts by itself follows what the others change ([`super::recent_changes`]).
 
+use super::recent_changes::{Follower, Rings, make_rings};
 use crate::TargetId;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -19,23 +21,27 @@ type Chunk = [Line; CHUNK];
 
 /// The counts. A copy counts in the same places.
 #[derive(Clone, Debug, Default)]
-pub struct SharedCounts(Arc<[Arc<Chunk>]>);
+pub struct SharedCounts {
+    chunks: Arc<[Arc<Chunk>]>,
+    rings: Rings,
+}
 
 impl SharedCounts {
     /// Room for these many targets at least; those that have a count keep it.
     #[must_use]
     pub fn with_room(&self, targets: usize) -> SharedCounts {
-        if targets <= self.0.len() * CHUNK {
+        if targets <= self.chunks.len() * CHUNK {
             return self.clone();
         }
         let new = || Arc::new(std::array::from_fn(|_| Line::default()));
-        let known = self.0.iter().cloned();
-        SharedCounts(known.chain(std::iter::repeat_with(new)).take(targets.div_ceil(CHUNK)).collect())
+        let known = self.chunks.iter().cloned();
+        let chunks = known.chain(std::iter::repeat_with(new)).take(targets.div_ceil(CHUNK)).collect();
+        SharedCounts { chunks, rings: self.rings.clone() }
     }
 
     #[inline]
     fn line(&self, target: TargetId) -> Option<&AtomicU32> {
-        let chunk = self.0.get(target.index() / CHUNK)?;
+        let chunk = self.chunks.get(target.index() / CHUNK)?;
         Some(&chunk[target.index() % CHUNK].0)
     }
 
@@ -51,6 +57,25 @@ impl SharedCounts {
         if let Some(line) = self.line(target) {
             line.fetch_add(change as u32, Relaxed);
         }
+    }
+
+    /// Lets this number of loops follow what the others change; for policies that keep all counts by themselves. Those that followed
+    /// before go on.
+    #[must_use]
+    pub fn with_followers(self, loops: usize) -> SharedCounts {
+        let rings = if loops == self.rings.len() { self.rings } else { make_rings(loops) };
+        SharedCounts { rings, ..self }
+    }
+
+    /// Follows what the other loops change from now on, or goes on if this loop has followed them before. `None`: no loop of this
+    /// number may.
+    pub(crate) fn follow(&self, loop_number: u32, before: Option<Follower>) -> Option<Follower> {
+        match before.map(|follower| follower.go_on(&self.rings)) {
+            Some(Ok(follower)) => return Some(follower),
+            Some(Err(follower)) => follower.end(),
+            None => {}
+        }
+        Follower::begin(&self.rings, loop_number)
     }
 }
 

@@ -4,3 +4,4 @@ pub mod bits;
 pub mod bounded;
 pub mod counts;
 pub mod levels;
+pub mod recent_changes;

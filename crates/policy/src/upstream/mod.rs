@@ -80,7 +80,7 @@ pub enum PickOutcome {
 }
 
 /// A balancer with everything around it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Upstream {
     loops: Loops,
     /// Outcomes matter to the balancer alone, unless no connection was made.

@@ -6,14 +6,16 @@
 //!   `every`, with `scope="process"` before each pick, the view becomes the counts of all loops.
 //! - Where the balancer has all loops ([`Upstream::keep_counts`]) it counts by itself, and a look at the changes since the
 //!   last multiple is enough. A loop with a balancer of its own ([`Upstream::share_counts`]) has an atomic count for each
-//!   target, and looks at all of them: served, a loop reads them at its first pick after a multiple.
+//!   target. With `scope="process"` a policy that compares few targets reads their counts itself, and another follows what was
+//!   changed since its last pick; at a multiple, served, a loop looks at all of them at its first pick after it.
 
 use super::Upstream;
 use crate::ds::counts::SharedCounts;
+use crate::ds::recent_changes::Follower;
 use crate::{Operation, TargetId};
 
 /// What loops see of each other.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Sharing {
     /// Between two looks, ns; 0: at once.
     every_ns: u64,
@@ -23,7 +25,7 @@ pub(super) struct Sharing {
 }
 
 /// The counts of all loops.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 enum AllLoops {
     /// This balancer has all loops.
     Here {
@@ -31,8 +33,9 @@ enum AllLoops {
         /// Targets whose counts have changed since the last look; some more than once.
         changed: Vec<TargetId>,
     },
-    /// Others count as well. `is_compared`: the policy looks at the counts itself.
-    Process { counts: SharedCounts, is_compared: bool },
+    /// Others count as well. `is_compared`: the policy looks at the counts itself; `follower`: it keeps them, and sees at once what
+    /// others change.
+    Process { counts: SharedCounts, is_compared: bool, follower: Option<Follower> },
 }
 
 impl Sharing {
@@ -64,20 +67,37 @@ impl Upstream {
 
     /// Counts with other loops of the process, each of which has a balancer of its own. What this loop has in flight is
     /// in `counts` already. `is_recorded`: what is seen of other loops must go through [`Upstream::see_others`].
-    pub fn share_counts(&mut self, every_ns: u64, counts: SharedCounts, is_recorded: bool) {
+    pub fn share_counts(&mut self, loop_number: u32, every_ns: u64, counts: SharedCounts, is_recorded: bool) {
         let epoch = self.sharing.as_ref().map_or(u64::MAX, |sharing| sharing.epoch);
         let compared = Some(&counts).filter(|_| every_ns == 0 && !is_recorded);
         let is_compared = self.loops.first.balancer.compare_counts(compared);
-        self.share(Sharing { every_ns, epoch, all: AllLoops::Process { counts, is_compared } });
+        let follows = every_ns == 0 && !is_compared;
+        let follower = match self.take_follower() {
+            before if follows => counts.follow(loop_number, before),
+            before => {
+                before.into_iter().for_each(Follower::end);
+                None
+            }
+        };
+        let all = AllLoops::Process { counts, is_compared, follower };
+        self.share(Sharing { every_ns, epoch, all });
     }
 
     /// Counts alone from now on; `own`: what this loop has in flight at each target.
     pub fn count_alone(&mut self, own: impl Fn(TargetId) -> u32) {
+        self.take_follower().into_iter().for_each(Follower::end);
         if self.sharing.take().is_some() {
             let balancer = &mut self.loops.first.balancer;
             balancer.compare_counts(None);
             TargetId::all(balancer.roster().len()).for_each(|target| balancer.set_count(target, own(target)));
             self.simplify();
+        }
+    }
+
+    fn take_follower(&mut self) -> Option<Follower> {
+        match &mut self.sharing.as_mut()?.all {
+            AllLoops::Process { follower, .. } => follower.take(),
+            AllLoops::Here { .. } => None,
         }
     }
 
@@ -121,14 +141,19 @@ impl Upstream {
                 }
             }
             AllLoops::Process { is_compared: true, .. } => {}
-            AllLoops::Process { counts, .. } => {
+            AllLoops::Process { counts, follower, .. } => {
                 let balancer = &mut self.loops.first.balancer;
-                for target in TargetId::all(balancer.roster().len()) {
+                let targets = balancer.roster().len();
+                let mut look = |target: TargetId| {
                     let count = counts.get(target);
-                    if balancer.in_flight(target) != Some(count) {
+                    // Another loop may have more targets by now.
+                    if target.0 < targets && balancer.in_flight(target).is_some_and(|seen| seen != count) {
                         balancer.set_count(target, count);
                         note(Operation::Counted { target, count });
                     }
+                };
+                if follower.as_mut().is_none_or(|follower| !follower.read(targets, &mut look)) {
+                    TargetId::all(targets).for_each(look);
                 }
             }
         }
@@ -184,7 +209,12 @@ impl Upstream {
                 counts[target.index()] = counts[target.index()].saturating_add_signed(change);
                 changed.push(target);
             }
-            AllLoops::Process { counts, .. } => counts.add(target, change),
+            AllLoops::Process { counts, follower, .. } => {
+                counts.add(target, change);
+                if let Some(follower) = follower {
+                    follower.write(target);
+                }
+            }
         }
     }
 }
@@ -259,14 +289,99 @@ mod tests {
         }
     }
 
+    /// What a loop sees before a pick is what all have in flight, also if it picks so rarely that it looks at all targets.
+    #[test]
+    fn a_loop_follows_what_the_others_change() {
+        const TARGETS: usize = 40;
+        let least = LeastConnArgs { ties: Ties::Random, error_hold_ns: 0 };
+        let counts = SharedCounts::default().with_room(TARGETS).with_followers(3);
+        let mut loops = [(); 3].map(|()| upstream(&Balance::LeastConn(least), TARGETS));
+        (0..).zip(&mut loops).for_each(|(number, of)| of.share_counts(number, 0, counts.clone(), false));
+        let mut open: Vec<(usize, Ticket)> = Vec::new();
+        for now_ns in 1..5_000 {
+            let draw = Key::new(9).with(now_ns);
+            let on = if draw.below(200) == 0 { 2 } else { draw.nth(1).below(2) as usize };
+            if open.len() < 30 || draw.nth(2).below(2) == 0 {
+                loops[on].see_others(now_ns, |_| {});
+                for target in TargetId::all(TARGETS as u32) {
+                    assert_eq!(loops[on].count_on(0, target), counts.get(target), "{target:?} at {now_ns}");
+                }
+                open.push((on, pick(&mut loops[on], 0, now_ns)));
+            } else {
+                let (on, ticket) = open.swap_remove(draw.nth(3).below(open.len() as u64) as usize);
+                loops[on].on(0).done(now_ns, ticket, None, None);
+            }
+        }
+    }
+
+    /// Loops get a new target one after the other, and one of them gets another policy for a while.
+    #[test]
+    fn loops_with_other_targets_or_policies_look_at_all() {
+        let [least, p2c, _] = policies();
+        let few = SharedCounts::default().with_room(2).with_followers(2);
+        let (mut one, mut other) = (upstream(&least, 2), upstream(&least, 2));
+        one.share_counts(0, 0, few.clone(), false);
+        other.share_counts(1, 0, few.clone(), false);
+        let picked = |of: &mut Upstream, now_ns| {
+            of.see_others(now_ns, |_| {});
+            pick(of, 0, now_ns).target.0
+        };
+        assert_eq!([picked(&mut one, 1), picked(&mut other, 2)], [0, 1]);
+        let more = few.with_room(3);
+        other.add(3, 1.0, "new");
+        other.share_counts(1, 0, more.clone(), false);
+        assert_eq!([picked(&mut other, 3), picked(&mut other, 4)], [2, 0]);
+        assert_eq!(picked(&mut one, 5), 1, "of the two that it has");
+        one.add(6, 1.0, "new");
+        one.share_counts(0, 0, more.clone(), false);
+        assert_eq!(picked(&mut one, 6), 2, "1 in flight, at each of the others 2");
+        // The other one has its counts already, and writes none.
+        let mut successor = upstream(&p2c, 3);
+        (0..3).for_each(|t| successor.see_count(TargetId(t), 2));
+        other.count_alone(|_| 0);
+        successor.share_counts(1, 0, more.clone(), false);
+        assert_eq!(picked(&mut one, 7), 0);
+        more.add(TargetId(0), -3);
+        successor = upstream(&least, 3);
+        successor.share_counts(1, 0, more, false);
+        assert_eq!(
+            [picked(&mut one, 8), picked(&mut successor, 9)],
+            [0, 0],
+            "none is in flight there, then one"
+        );
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "what it follows is of several threads")]
+    fn threads_follow_each_other() {
+        const TARGETS: usize = 40;
+        let least = Balance::LeastConn(LeastConnArgs { ties: Ties::Random, error_hold_ns: 0 });
+        let counts = SharedCounts::default().with_room(TARGETS).with_followers(3);
+        let mut loops = [(); 3].map(|()| upstream(&least, TARGETS));
+        (0..).zip(&mut loops).for_each(|(number, of)| of.share_counts(number, 0, counts.clone(), false));
+        let play = |of: &mut Upstream| {
+            for now_ns in 0..20_000 {
+                of.see_others(now_ns, |_| {});
+                let ticket = pick(of, 0, now_ns);
+                of.on(0).done(now_ns, ticket, None, None);
+            }
+        };
+        std::thread::scope(|scope| loops.iter_mut().for_each(|of| _ = scope.spawn(move || play(of))));
+        for of in &mut loops {
+            of.see_others(0, |_| {});
+            let seen = TargetId::all(TARGETS as u32).map(|target| of.count_on(0, target));
+            assert_eq!(seen.sum::<u32>(), 0, "all have returned");
+        }
+    }
+
     /// As loops of a process do, each with a balancer of its own.
     #[test]
     fn balancers_count_together_by_atomics() {
         for balance in policies() {
             for is_recorded in [false, true] {
-                let counts = SharedCounts::default().with_room(2);
+                let counts = SharedCounts::default().with_room(2).with_followers(2);
                 let mut both = [upstream(&balance, 2), upstream(&balance, 2)];
-                both.iter_mut().for_each(|of| of.share_counts(0, counts.clone(), is_recorded));
+                (0..).zip(&mut both).for_each(|(on, of)| of.share_counts(on, 0, counts.clone(), is_recorded));
                 let mut replayed = upstream(&balance, 2);
                 let mut tickets = Vec::new();
                 for i in 0..20 {

@@ -42,7 +42,7 @@ use weir_plan::serving::Serving;
 use weir_plan::sticky;
 use weir_stats::Key;
 
-/// At most so many threads are not loops: owner, built-in servers, reloads, names, sources of fleets, logs and the like.
+/// About the number of threads that are no loops: owner, built-in servers, reloads, names, sources of fleets, logs and the like.
 const OTHER_THREADS: usize = 32;
 
 /// A served topology.
@@ -65,6 +65,9 @@ pub fn start(
     options: &Options,
 ) -> Result<Running, Error> {
     panics::keep_quiet();
+    let options = &Options { loops: Some(options.default_loops()), ..options.clone() };
+    // Before threads begin.
+    weir_heap::allow_heaps(listeners::most_loops(point, nodes, options), OTHER_THREADS);
     let (Filled { point, serving, nodes }, fleets) = first_members(point, serving, nodes, options)?;
     let (point, serving, nodes) = (&point, &serving, &*nodes);
     if options.paired.is_none() {
@@ -128,7 +131,6 @@ fn start_bound(
         buffered::set_limit(bytes);
     }
     let loops = bound.sockets.len();
-    weir_heap::allow_heaps(loops + OTHER_THREADS);
     let mut mail = Channels::new(loops);
     let (built_in, servers) =
         built_in_servers(run.as_deref(), mail.handed, &mut bound.inner, &mut mail.inboxes)?;
@@ -163,8 +165,7 @@ fn start_bound(
     let shared = Shared { process: process.clone(), first: first.clone(), to_owner: mail.to_owner };
     let started = spawn::start(&shared, bound.sockets, mail.inboxes)?;
     let state = reloader::State { current: first, logs: bound.logs, next: bound.next };
-    let options = Options { loops: Some(options.default_loops()), ..options.clone() };
-    let reloader = Reloader::start(process.clone(), state, root.key, following, options)?;
+    let reloader = Reloader::start(process.clone(), state, root.key, following, options.clone())?;
     let remote = Remote { loops: started.drains, draining: Arc::default(), process, reloader };
     Ok(Running {
         listening: bound.listening,

@@ -115,6 +115,7 @@ struct Adoption {
     semaphore: Option<Rc<LocalSemaphore>>,
     table: Option<Table>,
     subset: Option<OwnSubset>,
+    loop_number: u32,
     counts_every_ns: Option<u64>,
     gains_first: bool,
     records: Option<Record>,
@@ -174,7 +175,11 @@ impl Draft {
             }
             state.prefer(now_ns, subset);
             let gone = state.adopt(now_ns, &shape, change, health, draw);
-            state.count_with_others(adoption.counts_every_ns, adoption.records.is_some());
+            state.count_with_others(
+                adoption.loop_number,
+                adoption.counts_every_ns,
+                adoption.records.is_some(),
+            );
             state.limit(now_ns, semaphore.as_ref());
             state.take_table(table.as_ref());
             all.extend(gone.into_iter().map(|(index, abort)| (id, index, abort)));
@@ -249,11 +254,12 @@ impl Builder<'_> {
         while *left > 0 && counts.len() < labels.len() {
             let from = counts.len();
             let some = &labels[from..labels.len().min((from + 1).next_multiple_of(CHUNK))];
-            let is_shared = self.add_counts(id, &pool, some, &mut counts);
+            let is_shared = self.add_counts(id, &pool, some, *left, &mut counts);
+            let added = &some[..counts.len() - from];
             if self.owner.is_here {
-                self.state.metrics.add_healths(&pool, some, &mut self.draft.health.borrow_mut());
+                self.state.metrics.add_healths(&pool, added, &mut self.draft.health.borrow_mut());
             }
-            *left = left.saturating_sub(if is_shared && !self.owner.is_here { 1 } else { some.len() });
+            *left = left.saturating_sub(if is_shared && !self.owner.is_here { 1 } else { added.len() });
         }
         let are_all = counts.len() == labels.len();
         if are_all {
@@ -271,18 +277,20 @@ impl Builder<'_> {
     }
 
     /// Adds the counters of these targets of a balancer, at most a chunk, which come after those that it has: those of the
-    /// present graph's balancer are found without a look at their names. Returns whether the chunk is shared with it.
+    /// present graph's balancer are found without a look at their names. Returns whether the chunk is shared with it; of one that
+    /// is not, this number are added at most.
     fn add_counts(
         &self,
         id: NodeId,
         pool: &str,
         labels: &[Arc<str>],
+        most: usize,
         counts: &mut SharedList<Rc<TargetCounts>>,
     ) -> bool {
         let metrics = &self.state.metrics;
         let mut find = metrics.targets_of(pool);
         let Some(former) = self.find_former_lb(id) else {
-            labels.iter().for_each(|label| counts.push(find(label)));
+            labels.iter().take(most).for_each(|label| counts.push(find(label)));
             return false;
         };
         let (from, chunk) = (counts.len(), counts.next_chunk());
@@ -295,13 +303,13 @@ impl Builder<'_> {
             counts.share(&former.counts.targets, chunk);
             return true;
         }
-        for (at, label) in labels.iter().enumerate() {
+        for (at, label) in labels.iter().enumerate().take(most) {
             match former.counts.targets.get(from + at).filter(|_| is_same(at)) {
                 Some(known) => counts.push(known.clone()),
                 None => counts.push(find(label)),
             }
         }
-        let gone = (0..was.len()).filter(|at| !is_same(*at));
+        let gone = (0..was.len().min(most)).filter(|at| !is_same(*at));
         gone.for_each(|at| metrics.doubt(&former.counts.pool.label, &was[at]));
         false
     }
@@ -570,7 +578,7 @@ impl Builder<'_> {
         if is_new {
             state.limit(self.core.now(), semaphore);
             state.take_table(table.as_ref());
-            state.count_with_others(lb.sees_counts_every_ns(), self.records.is_some());
+            state.count_with_others(self.number, lb.sees_counts_every_ns(), self.records.is_some());
             if subset.is_some() {
                 let now_ns = self.core.now();
                 self.recorder(id)
@@ -590,6 +598,7 @@ impl Builder<'_> {
                 semaphore,
                 table,
                 subset,
+                loop_number: self.number,
                 counts_every_ns: lb.sees_counts_every_ns(),
                 gains_first: self.blueprint.gains_first.contains(&id),
                 records: self.recorder(id),

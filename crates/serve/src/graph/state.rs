@@ -193,7 +193,7 @@ impl ProcessState {
             let joined_ns = draws.joined_ns(id);
             self.renew(&mut known, key, wanted(spec, count, joined_ns), now_ns);
         }
-        let flags = flags(point, &keys, &targets, &mut known);
+        let flags = flags(point, &keys, &targets, self.mail.len(), &mut known);
         self.time_lines(point, &keys, draws, &mut known);
         PlanIds { keys, targets, names, places, flags, changes }
     }
@@ -403,6 +403,7 @@ fn flags(
     point: &Point,
     keys: &Keys,
     targets: &BTreeMap<NodeId, Box<[Option<NodeId>]>>,
+    threads: usize,
     known: &mut Registry,
 ) -> BTreeMap<NodeId, Arc<TargetFlags>> {
     known.loads.add(point, &keys.nodes);
@@ -417,7 +418,8 @@ fn flags(
             None => TargetFlags::new(targets.len(), wants_successes, loads),
             Some(before) => before.renewed(targets.iter().map(Option::is_some), wants_successes, loads),
         };
-        let new = new.with_counts(lb.sees_counts_every_ns().is_some(), before.as_deref());
+        let followers = if lb.follows_counts() { threads } else { 0 };
+        let new = new.with_counts(lb.sees_counts_every_ns().is_some(), followers, before.as_deref());
         let exists: Vec<bool> = targets.iter().map(Option::is_some).collect();
         let new = new.with_reports(lb.balance.load_field().is_some(), &exists, before.as_deref());
         let new = Arc::new(new);

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use weir_policy::TargetId;
 
-/// Steps between two looks at the clock: a step is a new target at most, some microseconds.
+/// Steps between two looks at the clock: most take some microseconds at most, a new balancer more.
 const BUILT_AT_ONCE: usize = 8;
 
 /// Builds a thread's graph in slices, between which requests are served. The reload adopts it later.

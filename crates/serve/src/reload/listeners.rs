@@ -105,6 +105,16 @@ struct Place {
     clients: Clients,
 }
 
+/// The loops of the listener that has most of them.
+pub(crate) fn most_loops(point: &Point, nodes: &[NodeId], options: &Options) -> usize {
+    let all = nodes.iter().filter_map(|id| listen(point, *id));
+    all.map(|(_, listen, _)| loops_of(listen, options.default_loops())).max().unwrap_or(1)
+}
+
+fn loops_of(listen: &Listen, default: usize) -> usize {
+    listen.loops.map_or(default, |n| n as usize).max(1)
+}
+
 /// Binds the missing listeners and opens their logs.
 pub(crate) fn open(
     wanted: &ListenerSet<'_>,
@@ -122,7 +132,7 @@ pub(crate) fn open(
             listen,
             node,
             level: levels.get(&node).copied().unwrap_or(0),
-            loops: listen.loops.map_or(default, |n| n as usize).max(1),
+            loops: loops_of(listen, default),
         })
         .collect();
     let most = listeners.iter().map(|new| new.loops).max().unwrap_or(1);

@@ -50,7 +50,7 @@ impl Options {
     }
 }
 
-/// The cores that this process may use. The system answers from files: it is asked at the start.
+/// The cores that this process may use. The system answers from files: changes of members do not ask it.
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -12,8 +12,8 @@ use weir_net::io::Core;
 /// The time between slices of connections, ns.
 const BETWEEN_NS: u64 = 1_000_000;
 
-/// Pieces of memory that a thread frees before they may be given back: a thread that allocates meanwhile waits until all that is
-/// free in its heap is given back, for a hundred thousand targets at once 70 ms.
+/// Pieces of memory that threads free on average before they are given back: a thread that allocates meanwhile waits until all
+/// that is free in its heap is given back, for a hundred thousand targets at once 70 ms.
 pub(crate) const MANY: usize = 2048;
 
 /// The pieces of a thread that wait to be freed.

@@ -9,7 +9,7 @@ use weir_net::io::runtime::Runtime;
 /// no longer.
 pub(crate) const AT_ONCE: usize = 256;
 
-/// The length of a slice whose steps differ much, ns: a request waits for no more, and a look at the sockets takes a thirtieth of it.
+/// About the length of a slice whose steps differ much, ns: a look at the sockets takes a thirtieth of it.
 const SLICE_NS: u64 = 30_000;
 
 /// Work after which a pause is due, ns: pauses cost system calls.

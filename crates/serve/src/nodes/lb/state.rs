@@ -235,7 +235,7 @@ impl LbState {
 
     /// Counts with the other loops, at once or at each multiple of this many ns; `None`: alone. What is in flight goes
     /// along.
-    pub fn count_with_others(&self, every_ns: Option<u64>, is_recorded: bool) {
+    pub fn count_with_others(&self, loop_number: u32, every_ns: Option<u64>, is_recorded: bool) {
         let (mut upstream, slots, flags) =
             (self.upstream.borrow_mut(), self.slots.borrow(), self.flags.borrow());
         let own = |target: TargetId| slots.get(target.index()).map_or(0, |slot| slot.counted.get());
@@ -245,7 +245,7 @@ impl LbState {
                 if !upstream.shares_counts() {
                     all().for_each(|(target, count)| flags.counts.add(target, count));
                 }
-                upstream.share_counts(every_ns, flags.counts.clone(), is_recorded);
+                upstream.share_counts(loop_number, every_ns, flags.counts.clone(), is_recorded);
             }
             None if upstream.shares_counts() => {
                 all().for_each(|(target, count)| flags.counts.add(target, -count));

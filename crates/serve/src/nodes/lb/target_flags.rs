@@ -86,12 +86,17 @@ impl TargetFlags {
         }
     }
 
-    /// With counts that loops share, if they do.
+    /// With counts that loops share, if they do; this number of loops follow what the others change.
     #[must_use]
-    pub fn with_counts(self, are_shared: bool, before: Option<&TargetFlags>) -> TargetFlags {
+    pub fn with_counts(
+        self,
+        are_shared: bool,
+        followers: usize,
+        before: Option<&TargetFlags>,
+    ) -> TargetFlags {
         let known = before.map(|before| before.counts.clone()).unwrap_or_default();
         let room = if are_shared { self.probes.len() } else { 0 };
-        TargetFlags { counts: known.with_room(room), ..self }
+        TargetFlags { counts: known.with_room(room).with_followers(followers), ..self }
     }
 
     /// Flags of other targets at the same indices; `exists`: whether each exists. Targets that stay keep their state.
