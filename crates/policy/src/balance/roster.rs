@@ -91,6 +91,13 @@ impl Roster {
         self.eligible.get(target.index()) == Some(&true)
     }
 
+    /// Whether the target has this weight and is eligible as said, or does not exist.
+    #[inline]
+    pub(crate) fn agrees(&self, target: TargetId, weight: f64, eligible: bool) -> bool {
+        let i = target.index();
+        self.gone[i] || self.eligible[i] == eligible && self.weights[i] == weight
+    }
+
     /// The weight of a target that may be picked, shown or hidden: 0 if it is removed or not eligible.
     pub fn open_weight(&self, target: TargetId) -> f64 {
         if self.is_eligible(target) { self.weights[target.index()] } else { 0.0 }

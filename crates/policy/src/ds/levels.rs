@@ -240,12 +240,28 @@ impl Levels {
         if n <= self.narrow.len() {
             return;
         }
-        let counts = self.counts();
-        let mut present: Vec<bool> = (0..counts.len() as u32).map(|t| self.is_present(t)).collect();
-        present.resize(n, false);
-        let levels = Levels::new(present);
-        *self = levels;
-        counts.into_iter().enumerate().for_each(|(t, count)| self.assign(t as u32, count));
+        self.narrow.resize(n, APART);
+        self.apart.resize(n, (0, false));
+        let (before, words) = (self.words, n.div_ceil(64));
+        if words == before {
+            return;
+        }
+        let mut bits = vec![0; self.sizes.len() * words];
+        for (level, row) in bits.chunks_exact_mut(words).enumerate() {
+            row[..before].copy_from_slice(&self.bits[level * before..(level + 1) * before]);
+        }
+        (self.bits, self.words) = (bits, words);
+        self.count_blocks();
+    }
+
+    /// Counts the members of all blocks, whose number has changed.
+    fn count_blocks(&mut self) {
+        self.blocks.clear();
+        if self.blocks_per_level() > 0 {
+            let rows = self.bits.chunks_exact(self.words);
+            let blocks = rows.flat_map(|row| row.chunks(BLOCK_WORDS));
+            self.blocks.extend(blocks.map(|words| words.iter().map(|word| word.count_ones()).sum::<u32>()));
+        }
     }
 
     /// Requests in flight at each target.
@@ -408,6 +424,30 @@ mod tests {
         assert_eq!(levels.least(), Some((300, 1)));
         levels.set_present(69, true);
         assert_eq!((levels.least(), levels.select(0)), (Some((0, 1)), 69));
+    }
+
+    /// Also where blocks come to be counted, and with targets that are absent.
+    #[test]
+    fn grown_levels_are_those_that_were_large_from_the_start() {
+        let present = |t: u32| t % 7 != 3;
+        let count = |t: u32| t % 5 + if t == 11 { 300 } else { 0 };
+        let filled = |n: u32, from: u32| {
+            let mut levels = Levels::new((0..n).map(|t| t < from && present(t)).collect());
+            (0..from).for_each(|t| levels.assign(t, count(t)));
+            levels
+        };
+        let mut levels = filled(100, 100);
+        for (from, n) in [(100, 101), (101, 4_000), (4_000, 5_000), (5_000, 9_000)] {
+            levels.grow(n);
+            let large = filled(n, from);
+            assert_eq!((levels.counts(), levels.least()), (large.counts(), large.least()));
+            let (_, tied) = large.least().expect("some are present");
+            assert!((0..tied).all(|k| levels.select(k) == large.select(k)));
+            for t in from..n {
+                levels.set_present(t, present(t));
+                levels.assign(t, count(t));
+            }
+        }
     }
 
     /// Counts beyond what a byte holds, and back.

@@ -89,6 +89,7 @@ impl Snapshot {
     /// # Panics
     ///
     /// If there never was such a target.
+    #[inline]
     pub fn view(&self, target: TargetId, ramped: bool) -> View {
         assert!(target.0 < self.len(), "there never was target {}", target.0);
         let whole = if let [same] = *self.weights { same } else { self.weights[target.index()] };

@@ -373,26 +373,29 @@ fn show(own: &mut PerLoop, health: &Snapshot, now_ns: u64, ramps: bool) {
     let n = health.len().min(balancer.roster().len());
     let same = TargetId::all(n).all(|t| {
         let (view, roster) = (health.view(t, ramps), balancer.roster());
-        !roster.exists(t)
-            || roster.is_eligible(t) == view.may_be_picked && roster.weights()[t.index()] == view.weight
+        roster.agrees(t, view.weight, view.may_be_picked)
     });
     if same {
         return;
     }
     balancer.change(now_ns, |roster| {
-        apply(roster, health, ramps);
+        apply(roster, health, ramps, &mut Changed::new());
         if let Some(preference) = preference {
             preference.settle(roster, &mut Changed::new());
         }
     });
 }
 
-/// Gives the roster what the health says.
-fn apply(roster: &mut Roster, health: &Snapshot, ramps: bool) {
+/// Gives the roster what the health says; adds the targets of which that differs to `changed`.
+fn apply(roster: &mut Roster, health: &Snapshot, ramps: bool, changed: &mut Changed) {
     for t in TargetId::all(health.len().min(roster.len())) {
         let view = health.view(t, ramps);
+        if roster.agrees(t, view.weight, view.may_be_picked) {
+            continue;
+        }
         roster.set_weight(t, view.weight);
         roster.set_eligible(t, view.may_be_picked);
+        changed.push(t);
     }
 }
 
@@ -448,10 +451,10 @@ impl Upstream {
         let table = self.subsets.as_mut().map(|subsets| subsets.change(changes.clone()).clone());
         for own in self.loops.all_mut() {
             let PerLoop { balancer, preference, .. } = own;
-            balancer.change_named(now_ns, changes.clone(), names, |roster| {
-                health.into_iter().for_each(|health| apply(roster, health, ramps));
+            balancer.change_named(now_ns, changes.clone(), names, |roster, changed| {
+                health.into_iter().for_each(|health| apply(roster, health, ramps, changed));
                 if let Some(preference) = preference {
-                    preference.follow(table.as_ref(), changes.clone(), roster, &mut Changed::new());
+                    preference.follow(table.as_ref(), changes.clone(), roster, changed);
                 }
             });
         }

@@ -286,7 +286,7 @@ impl Balancer {
     pub fn change_targets(&mut self, now_ns: u64, changes: &[TargetChange<'_>]) {
         let names = self.names_after(changes);
         if changes.len() > FEW {
-            return self.change_named(now_ns, changes.iter().copied(), &names, |_| {});
+            return self.change_named(now_ns, changes.iter().copied(), &names, |_, _| {});
         }
         self.roster.change(changes.iter().copied(), &names);
         let changed: Changed = changes.iter().map(TargetChange::target).collect();
@@ -308,28 +308,32 @@ impl Balancer {
             self.roster.change(changes.iter().copied(), &names);
         }
         then(&mut self.roster, &mut changed);
-        if changed.len() > FEW {
-            dispatch!(&mut self.state, follow(now_ns, &self.roster));
-        } else if !changed.is_empty() {
-            dispatch!(&mut self.state, follow_few(now_ns, &self.roster, &changed));
-        }
+        self.follow(now_ns, &changed);
         self.forget(now_ns, changes.iter().copied());
     }
 
-    /// The same with the names of all targets after the changes, no two of which are equal, and with another change after
-    /// it, of which the policy sees only the end.
+    /// The same with the names of all targets after the changes, no two of which are equal.
     pub(crate) fn change_named<'a>(
         &mut self,
         now_ns: u64,
         changes: impl Iterator<Item = TargetChange<'a>> + Clone,
         names: &TargetNames,
-        then: impl FnOnce(&mut Roster),
+        then: impl FnOnce(&mut Roster, &mut Changed),
     ) {
-        self.change(now_ns, |roster| {
-            roster.change(changes.clone(), names);
-            then(roster);
-        });
+        let mut changed: Changed = changes.clone().map(|change| change.target()).collect();
+        self.roster.change(changes.clone(), names);
+        then(&mut self.roster, &mut changed);
+        self.follow(now_ns, &changed);
         self.forget(now_ns, changes);
+    }
+
+    /// Lets the policy follow the roster, in which these targets have changed: one by one if they are few.
+    fn follow(&mut self, now_ns: u64, changed: &Changed) {
+        if changed.len() > FEW {
+            dispatch!(&mut self.state, follow(now_ns, &self.roster));
+        } else if !changed.is_empty() {
+            dispatch!(&mut self.state, follow_few(now_ns, &self.roster, changed));
+        }
     }
 
     /// Forgets what the policy has learnt of targets whose indices others have now.
