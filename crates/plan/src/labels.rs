@@ -2,6 +2,7 @@
 //! number there.
 
 use crate::{Edge, NodeId, Point, Spec};
+use std::collections::HashMap;
 
 /// A node's name: its `name=`, else its site.
 pub fn label(point: &Point, id: NodeId) -> String {
@@ -19,22 +20,26 @@ pub fn target_labels(point: &Point, lb: NodeId) -> Vec<String> {
     // What a source lists is known by its address, also while it is alone.
     let is_listed = |id| point.fleets.as_deref().is_some_and(|fleets| fleets.listed(id).is_some());
     let named = |end: &Option<NodeId>| end.filter(|id| !is_listed(*id));
-    let names = unique(ends.iter().map(|end| point.nodes[named(end)? as usize].name.clone()));
+    let names = unique(ends.iter().map(|end| point.nodes[named(end)? as usize].name.as_deref()));
     let addresses =
         unique(ends.iter().map(|end| match &point.specs[point.nodes[(*end)? as usize].spec as usize] {
-            Spec::Server { addr, .. } => addr.clone(),
-            Spec::Listen(listen) => Some(listen.addr.clone()),
+            Spec::Server { addr, .. } => addr.as_deref(),
+            Spec::Listen(listen) => Some(&*listen.addr),
             _ => None,
         }));
-    let mut numbers = std::collections::BTreeMap::new();
-    let sites = targets.iter().map(|target| {
+    let known: Vec<Option<&str>> =
+        names.into_iter().zip(addresses).map(|(name, address)| name.or(address)).collect();
+    if known.iter().all(Option::is_some) {
+        return known.into_iter().flatten().map(str::to_owned).collect();
+    }
+    let mut numbers: HashMap<String, u32> = HashMap::new();
+    let label_of = |(target, known): (&NodeId, Option<&str>)| {
         let label = label(point, of_file(point, *target));
-        let number: &mut u32 = numbers.entry(label.clone()).or_default();
+        let number = numbers.entry(label.clone()).or_default();
         *number += 1;
-        format!("{label} #{}", *number - 1)
-    });
-    let known = names.into_iter().zip(addresses);
-    known.zip(sites).map(|((name, address), site)| name.or(address).unwrap_or(site)).collect()
+        known.map_or_else(|| format!("{label} #{}", *number - 1), str::to_owned)
+    };
+    targets.iter().zip(known).map(label_of).collect()
 }
 
 /// The node of the file at a target: what was put before it has no name of its own ([`crate::insert`]).
@@ -63,11 +68,11 @@ fn end(point: &Point, mut id: NodeId) -> Option<NodeId> {
 }
 
 /// Keeps the items that occur once; the others become `None`.
-fn unique(all: impl Iterator<Item = Option<String>>) -> Vec<Option<String>> {
-    let all: Vec<Option<String>> = all.collect();
-    let mut seen = std::collections::BTreeMap::new();
+fn unique<'a>(all: impl Iterator<Item = Option<&'a str>>) -> Vec<Option<&'a str>> {
+    let all: Vec<Option<&str>> = all.collect();
+    let mut seen: HashMap<&str, u32> = HashMap::new();
     for one in all.iter().flatten() {
-        *seen.entry(one.clone()).or_insert(0) += 1;
+        *seen.entry(one).or_default() += 1;
     }
     all.into_iter().map(|one| one.filter(|one| seen.get(one) == Some(&1))).collect()
 }

@@ -108,7 +108,7 @@ fn first_members(
     let first = fleets::first_lists(&known.unheard(point), &options.readers, Key::new(seed()?))?;
     known.lists = first.lists;
     let set = known.renewed(point, 0, first.waited);
-    let filled = members::filled(point, nodes, &set, options.inject).map_err(Error::Members)?;
+    let filled = members::filled(point, nodes, &set.members(), options.inject).map_err(Error::Members)?;
     Ok((filled, set))
 }
 

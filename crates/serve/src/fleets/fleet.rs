@@ -208,6 +208,9 @@ impl FleetMembers {
 
     /// Those that only a doubted list lacks.
     pub fn withdrawn(&self, now_ns: u64) -> Vec<MemberKey> {
+        if self.counts().withdrawn == 0 {
+            return Vec::new();
+        }
         let records = self.members.records(now_ns);
         records.filter(|(_, one)| one.withdrawn_for_ns.is_some()).map(|(key, _)| key.clone()).collect()
     }
@@ -222,7 +225,7 @@ impl FleetMembers {
         let over = self.tick(now_ns);
         let mut changes = Vec::new();
         // The source says of these that another is at their address now.
-        let gone: Vec<MemberKey> = list.members.iter().flat_map(|member| self.others(member)).collect();
+        let gone = self.find_replaced(&list.members);
         let entries: Vec<Entry<MemberKey>> = list.members.iter().map(entry).collect();
         if self.listed_by.as_ref().is_some_and(|by| !by.is_same_service(&self.source)) {
             // The members of another service are no measure of this one, and requests are not for them.
@@ -275,9 +278,15 @@ impl FleetMembers {
         self.take(changes, removal)
     }
 
-    /// The members at the address of a listed one that are not it.
-    fn others(&self, listed: &Member) -> Vec<MemberKey> {
-        self.seats.find(&listed.addr).filter(|key| key.id != listed.id).cloned().collect()
+    /// The members at the addresses of listed ones that are not these: they have another id.
+    fn find_replaced(&self, listed: &[Member]) -> Vec<MemberKey> {
+        if !self.seats.have_ids() && listed.iter().all(|member| member.id.is_none()) {
+            return Vec::new();
+        }
+        let others = |one: &Member| {
+            self.seats.find(&one.addr).filter(|key| key.id != one.id).cloned().collect::<Vec<_>>()
+        };
+        listed.iter().flat_map(others).collect()
     }
 
     /// Takes what has come of an input. `removal`: what its removals are.

@@ -28,6 +28,11 @@ impl Seats {
         self.known.range(first..).map(|(key, _)| key).take_while(move |key| key.addr == addr)
     }
 
+    /// Whether any of them has an id.
+    pub fn have_ids(&self) -> bool {
+        self.known.keys().any(|key| key.id.is_some())
+    }
+
     /// Gives a newcomer a place.
     pub fn add(&mut self, key: MemberKey, member: ListedMember) {
         let place = self.vacant.pop_first().unwrap_or(self.places.len());

@@ -13,6 +13,7 @@ use crate::exchange::upstream::described;
 use crate::nodes::Id;
 use crate::nodes::lb::{Shape, TargetFlags};
 use crate::nodes::route::RuleTable;
+use crate::sync::shared_list::CHUNK;
 use crate::transport::inner::Inner;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -130,12 +131,14 @@ impl Blueprint {
         let lbs: BTreeMap<NodeId, LbTargets> = targets.into_iter().map(parts).collect();
         let outer = outer(&point, &serving, false);
         let servers = reachable(&outer, |lb| lbs.get(&lb).map(|lb| &*lb.ends));
-        let reached: BTreeSet<u32> = servers.into_iter().map(|id| keys.targets[id as usize]).collect();
+        let mut reached: Vec<u32> = servers.into_iter().map(|id| keys.targets[id as usize]).collect();
+        reached.sort_unstable();
+        reached.dedup();
         Blueprint {
             epoch,
             generation: epoch,
             process_of: process_of(&point),
-            reached: reached.into_iter().collect(),
+            reached: reached.into(),
             load_fields: load_fields(&point, lbs.keys().copied()),
             lbs: Arc::new(lbs),
             outer,
@@ -190,6 +193,17 @@ impl Blueprint {
             }
         }
         self.sharing = Some(Sharing::between(before, self));
+    }
+
+    /// By balancer and chunk of its targets, whether all of them have the labels that they have in the one before, and are
+    /// as many.
+    pub(super) fn compare_labels(&self, before: &Blueprint) -> BTreeMap<NodeId, Box<[bool]>> {
+        let by_identity = before.by_identity();
+        let compared = |(id, targets): (&NodeId, &LbTargets)| {
+            let was = by_identity.get(&self.id(*id).0)?;
+            Some((*id, same_chunks(&was.labels, &targets.labels)))
+        };
+        self.lbs.iter().filter_map(compared).collect()
     }
 
     /// All that grows with the plan. A thread that keeps these frees them, instead of the thread with the last graph.
@@ -349,14 +363,17 @@ impl LbTargets {
         nodes: Box<[Option<NodeId>]>,
         names: TargetNames,
     ) -> LbTargets {
-        let by_node: BTreeMap<NodeId, String> = match point.nodes[id as usize].to {
+        let mut by_node: Vec<(NodeId, String)> = match point.nodes[id as usize].to {
             Edge::List(list) => {
                 point.lists[list as usize].iter().copied().zip(target_labels(point, id)).collect()
             }
-            _ => BTreeMap::new(),
+            _ => Vec::new(),
         };
-        let label =
-            |target: &Option<NodeId>| Arc::from(target.and_then(|t| by_node.get(&t)).map_or("", |l| l));
+        by_node.sort_unstable_by_key(|(node, _)| *node);
+        let label = |target: &Option<NodeId>| {
+            let at = target.and_then(|target| by_node.binary_search_by_key(&target, |(node, _)| *node).ok());
+            Arc::from(at.map_or("", |at| &by_node[at].1))
+        };
         let behind = |target: &Option<NodeId>| {
             target.map_or_else(Ends::nowhere, |target| Ends::behind(point, serving, false, target))
         };
@@ -403,6 +420,14 @@ impl LbTargets {
         };
         LbTargets { cookies: key.map(cookies), ..self }
     }
+}
+
+/// By chunk, whether two lists have the same labels there, which are not looked at, and as many.
+fn same_chunks(was: &[Arc<str>], now: &[Arc<str>]) -> Box<[bool]> {
+    let is_same = |(was, now): (&[Arc<str>], &[Arc<str>])| {
+        was.len() == now.len() && was.iter().zip(now).all(|(was, now)| Arc::ptr_eq(was, now))
+    };
+    was.chunks(CHUNK).zip(now.chunks(CHUNK)).map(is_same).collect()
 }
 
 /// What the state of a balancer with these targets is for.

@@ -124,6 +124,8 @@ struct Adoption {
 /// A balancer as a thread's present graph has it: the labels of its targets, and what is counted of them.
 struct FormerLb<'a> {
     labels: Arc<[Arc<str>]>,
+    /// By chunk, whether all of these labels are kept.
+    kept: &'a [bool],
     counts: &'a LbCounts,
 }
 
@@ -251,10 +253,11 @@ impl Builder<'_> {
     fn count_targets(&self, id: NodeId, left: &mut usize) -> bool {
         let (labels, mut counts) = (self.blueprint.labels(id), self.draft.counts.borrow_mut());
         let pool = plan::label(&self.blueprint.point, id);
+        let former = self.find_former_lb(id);
         while *left > 0 && counts.len() < labels.len() {
             let from = counts.len();
             let some = &labels[from..labels.len().min((from + 1).next_multiple_of(CHUNK))];
-            let is_shared = self.add_counts(id, &pool, some, *left, &mut counts);
+            let is_shared = self.add_counts(former.as_ref(), &pool, some, *left, &mut counts);
             let added = &some[..counts.len() - from];
             if self.owner.is_here {
                 self.state.metrics.add_healths(&pool, added, &mut self.draft.health.borrow_mut());
@@ -271,9 +274,10 @@ impl Builder<'_> {
 
     /// The balancer that the present graph has in place of this one.
     fn find_former_lb(&self, id: NodeId) -> Option<FormerLb<'_>> {
-        let (graph, _) = self.sharing()?;
+        let (graph, sharing) = self.sharing()?;
         let lb = graph.lb(self.blueprint.id(id))?;
-        Some(FormerLb { labels: graph.blueprint.labels(lb.node), counts: &lb.counts })
+        let kept = sharing.kept_labels(id);
+        Some(FormerLb { labels: graph.blueprint.labels(lb.node), kept, counts: &lb.counts })
     }
 
     /// Adds the counters of these targets of a balancer, at most a chunk, which come after those that it has: those of the
@@ -281,7 +285,7 @@ impl Builder<'_> {
     /// is not, this number are added at most.
     fn add_counts(
         &self,
-        id: NodeId,
+        former: Option<&FormerLb<'_>>,
         pool: &str,
         labels: &[Arc<str>],
         most: usize,
@@ -289,7 +293,7 @@ impl Builder<'_> {
     ) -> bool {
         let metrics = &self.state.metrics;
         let mut find = metrics.targets_of(pool);
-        let Some(former) = self.find_former_lb(id) else {
+        let Some(former) = former else {
             labels.iter().take(most).for_each(|label| counts.push(find(label)));
             return false;
         };
@@ -298,7 +302,7 @@ impl Builder<'_> {
         let is_same = |at: usize| was.get(at).is_some_and(|was| Arc::ptr_eq(was, &labels[at]));
         if let Some(chunk) = chunk
             && former.counts.targets.chunk(chunk).len() == labels.len()
-            && (0..labels.len()).all(is_same)
+            && former.kept.get(chunk) == Some(&true)
         {
             counts.share(&former.counts.targets, chunk);
             return true;
@@ -316,7 +320,7 @@ impl Builder<'_> {
 
     /// Doubts the counters of targets that the present graph's balancer has beyond the number of this one's.
     fn doubt_rest(&self, id: NodeId, count: usize) {
-        if let Some(FormerLb { labels, counts }) = self.find_former_lb(id) {
+        if let Some(FormerLb { labels, counts, .. }) = self.find_former_lb(id) {
             let rest = labels.iter().skip(count);
             rest.for_each(|label| self.state.metrics.doubt(&counts.pool.label, label));
         }
@@ -336,8 +340,10 @@ impl Builder<'_> {
         let of = |id: &NodeId| if let Some(Node::Lb(lb)) = nodes.get(*id as usize) { Some(lb) } else { None };
         let balancers = || ids.iter().filter_map(of);
         let lbs: BTreeMap<u32, NodeId> = balancers().map(|lb| (lb.id.0, lb.node)).collect();
-        // Balancers that stay say themselves which targets they lack.
-        if self.sharing().is_none_or(|(before, _)| before.lbs.keys().any(|id| !lbs.contains_key(id))) {
+        // Balancers that stay say themselves which targets they lack. Before the first graph there are no counters.
+        let is_kept =
+            || self.sharing().is_some_and(|(before, _)| before.lbs.keys().all(|id| lbs.contains_key(id)));
+        if self.before.is_some() && !is_kept() {
             self.state.metrics.doubt_all();
         }
         Graph {

@@ -121,16 +121,14 @@ pub(super) fn outer(point: &Point, serving: &Serving, built_in: bool) -> Vec<End
     begins.flat_map(|id| Ends::behind(point, serving, built_in, id).all).collect()
 }
 
-/// The servers that requests can reach from these ends. `ends`: of the ways of a balancer's targets; `None`: it is no
+/// The servers that requests can reach from these ends, ascending. `ends`: of the ways of a balancer's targets; `None`: it is no
 /// balancer of this thread.
-pub(super) fn reachable<'a>(outer: &[End], ends: impl Fn(NodeId) -> Option<&'a [Ends]>) -> BTreeSet<NodeId> {
-    let (mut servers, mut lbs) = (BTreeSet::new(), BTreeSet::new());
+pub(super) fn reachable<'a>(outer: &[End], ends: impl Fn(NodeId) -> Option<&'a [Ends]>) -> Vec<NodeId> {
+    let (mut servers, mut lbs) = (Vec::new(), BTreeSet::new());
     let mut open = outer.to_vec();
     while let Some(end) = open.pop() {
         match end {
-            End::Server(id) => {
-                servers.insert(id);
-            }
+            End::Server(id) => servers.push(id),
             End::Lb(id) => {
                 if let Some(ends) = ends(id).filter(|_| lbs.insert(id)) {
                     open.extend(ends.iter().flat_map(|ends| ends.all.iter().copied()));
@@ -139,6 +137,8 @@ pub(super) fn reachable<'a>(outer: &[End], ends: impl Fn(NodeId) -> Option<&'a [
             End::Own => {}
         }
     }
+    servers.sort_unstable();
+    servers.dedup();
     servers
 }
 

@@ -8,18 +8,32 @@
 //! a `listen` that takes a free port; with TLS it is another. Targets of one identity are distinguished by their order.
 
 use crate::exchange::NodeId;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use weir_plan::address::Address;
 use weir_plan::fleets::ListedMember;
 use weir_plan::{Edge, Node, Origin, Place, Point, Spec};
 
-/// The identities of all remaining graphs, by number.
+/// The identities of all remaining graphs, by number. Its maps are looked up only: their order decides nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Interner {
-    known: BTreeMap<String, u32>,
+    /// Nodes by their text, of which several may have the same.
+    nodes: HashMap<String, Alike>,
+    /// Targets, and nodes of vacant places.
+    targets: HashMap<String, u32>,
     /// The count of numbers ever given: none is given twice.
     given: u32,
+    /// The count of plans.
+    plans: u64,
+}
+
+/// Nodes that differ by their order alone.
+#[derive(Debug, Default)]
+struct Alike {
+    /// Their numbers, in this order.
+    keys: Vec<u32>,
+    /// How many of them the plan of this number has so far.
+    found: (u64, usize),
 }
 
 /// The numbers of a plan's nodes.
@@ -39,48 +53,80 @@ impl Keys {
 }
 
 impl Interner {
-    /// The number of an identity.
-    fn key(&mut self, identity: String) -> u32 {
-        *self.known.entry(identity).or_insert_with(|| {
-            self.given += 1;
-            self.given - 1
-        })
+    /// The number of a target.
+    fn target(&mut self, identity: &str) -> u32 {
+        if let Some(key) = self.targets.get(identity) {
+            return *key;
+        }
+        let key = self.give();
+        self.targets.insert(identity.to_owned(), key);
+        key
+    }
+
+    /// The number of the next node of this text in the present plan.
+    fn node(&mut self, text: &str) -> u32 {
+        let plan = self.plans;
+        let mut take = |alike: &mut Alike| {
+            let at = if alike.found.0 == plan { alike.found.1 } else { 0 };
+            alike.found = (plan, at + 1);
+            if at == alike.keys.len() {
+                alike.keys.push(self.given);
+                self.given += 1;
+            }
+            alike.keys[at]
+        };
+        if let Some(alike) = self.nodes.get_mut(text) {
+            return take(alike);
+        }
+        take(self.nodes.entry(text.to_owned()).or_default())
+    }
+
+    fn give(&mut self) -> u32 {
+        self.given += 1;
+        self.given - 1
     }
 
     /// Forgets all others.
     pub fn keep(&mut self, is_left: impl Fn(u32) -> bool) {
-        self.known.retain(|_, key| is_left(*key));
+        self.targets.retain(|_, key| is_left(*key));
+        self.nodes.retain(|_, alike| {
+            // A plan that has one of them has all before it.
+            alike.keys.retain(|key| is_left(*key));
+            !alike.keys.is_empty()
+        });
     }
 
     /// The numbers of all nodes of a plan.
     pub fn keys(&mut self, point: &Point) -> Keys {
+        self.plans += 1;
         let addresses = addresses_behind(point);
-        let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+        let places: Vec<String> = (0..point.sites.len()).map(|site| place(point, site)).collect();
+        let mut text = String::new();
         let nodes: Box<[u32]> = (0..)
             .zip(&point.nodes)
             .map(|(id, node)| {
                 if is_vacant(point, id) {
-                    return self.key(VACANT.to_owned());
+                    return self.target(VACANT);
                 }
-                let base = of_node(point, node, addresses[id as usize], listed(point, id));
-                let number = seen.entry(base.clone()).or_insert(0);
-                let key = self.key(format!("{base}#{number}"));
-                *number += 1;
-                key
+                text.clear();
+                write_node(&mut text, point, node, &places, addresses[id as usize], listed(point, id));
+                self.node(&text)
             })
             .collect();
         let target = |(own, end): (&u32, NodeId)| {
             let at_end = nodes[end as usize];
             match &point.specs[point.nodes[end as usize].spec as usize] {
                 Spec::Server { addr: Some(addr), origin, .. } => {
-                    self.key(of_target(addr, origin, listed(point, end)))
+                    text.clear();
+                    write_target(&mut text, addr, origin, listed(point, end));
+                    self.target(&text)
                 }
                 Spec::Listen(listen) => match (is_free_port(&listen.addr), listen.tls.is_some()) {
-                    (false, false) => self.key(format!("listener {}", listen.addr)),
-                    (false, true) => self.key(format!("listener {} by TLS", listen.addr)),
+                    (false, false) => self.target(&format!("listener {}", listen.addr)),
+                    (false, true) => self.target(&format!("listener {} by TLS", listen.addr)),
                     // Listeners that take a free port are identified by their name alone.
                     (true, false) => at_end,
-                    (true, true) => self.key(format!("listener of node {at_end} by TLS")),
+                    (true, true) => self.target(&format!("listener of node {at_end} by TLS")),
                 },
                 _ => *own,
             }
@@ -109,38 +155,48 @@ fn listed(point: &Point, id: NodeId) -> Option<&ListedMember> {
     point.fleets.as_deref()?.listed(id)
 }
 
-fn of_node(point: &Point, node: &Node, address: Option<&str>, member: Option<&ListedMember>) -> String {
+/// Writes the identity of a node, but for its order among those that are alike. `places`: the texts of all sites.
+fn write_node(
+    out: &mut String,
+    point: &Point,
+    node: &Node,
+    places: &[String],
+    address: Option<&str>,
+    member: Option<&ListedMember>,
+) {
     let spec = &point.specs[node.spec as usize];
     let is_server = matches!(spec, Spec::Server { .. });
     // A balancer stays the same with another policy, and with one target or several.
     let is_lb = matches!(spec, Spec::Lb(_));
     let kind = if is_lb { LB } else { spec.kind() };
     let name = node.name.as_ref().filter(|_| !is_server);
-    if let Some(ListedMember { addr, id, .. }) = member {
-        let id = id.as_ref().map(|id| format!(" with id {id:?}")).unwrap_or_default();
-        let base = name.map_or_else(|| place(point, node), |name| format!("{kind} {name:?}"));
-        return format!("{base} at {addr}{id}");
+    match name {
+        Some(name) => _ = write!(out, "{kind} {name:?}"),
+        None => out.push_str(places.get(node.site as usize).map_or("", |place| place)),
     }
-    match (name, address.filter(|_| !is_lb)) {
-        (Some(name), _) => format!("{kind} {name:?}"),
-        (_, Some(addr)) => format!("{} at {addr}", place(point, node)),
-        _ => place(point, node),
+    let own_address = address.filter(|_| !is_lb && name.is_none());
+    if let Some(addr) = member.map(|member| &*member.addr).or(own_address) {
+        out.push_str(" at ");
+        out.push_str(addr);
+    }
+    if let Some(id) = member.and_then(|member| member.id.as_ref()) {
+        let _ = write!(out, " with id {id:?}");
     }
 }
 
-fn of_target(addr: &str, origin: &Origin, member: Option<&ListedMember>) -> String {
+/// Writes the identity of a target.
+fn write_target(out: &mut String, addr: &str, origin: &Origin, member: Option<&ListedMember>) {
     let Origin { protocol, tls, send_proxy, .. } = origin;
-    let mut identity = format!("target {addr} {protocol:?}");
+    let _ = write!(out, "target {addr} {protocol:?}");
     if let Some(tls) = tls {
-        let _ = write!(identity, " {tls:?}");
+        let _ = write!(out, " {tls:?}");
     }
     if let Some(version) = send_proxy {
-        let _ = write!(identity, " with PROXY {version:?}");
+        let _ = write!(out, " with PROXY {version:?}");
     }
     if let Some(id) = member.and_then(|member| member.id.as_ref()) {
-        let _ = write!(identity, " with id {id:?}");
+        let _ = write!(out, " with id {id:?}");
     }
-    identity
 }
 
 /// By node: the server or listener at the end of its only way, past nodes like `weight` and `queue`, or the node where
@@ -158,9 +214,9 @@ fn ends(point: &Point) -> Vec<NodeId> {
     ends
 }
 
-/// The place of a node in the text.
-fn place(point: &Point, node: &Node) -> String {
-    let site = point.sites.get(node.site as usize);
+/// The place of a site in the text.
+fn place(point: &Point, site: usize) -> String {
+    let site = point.sites.get(site);
     match site.and_then(|site| point.places.get(site.place as usize)) {
         Some(Place { file, def, kind, via, number }) => {
             let kind = if kind.starts_with("lb.") { LB } else { kind };

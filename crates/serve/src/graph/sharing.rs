@@ -4,6 +4,7 @@
 use super::blueprint::Blueprint;
 use crate::exchange::NodeId;
 use crate::sync::shared_list::CHUNK;
+use std::collections::BTreeMap;
 use weir_plan::{Edge, Spec};
 
 /// What the graphs of a blueprint share with those of the one before it.
@@ -12,6 +13,8 @@ pub(crate) struct Sharing {
     epoch: u32,
     /// By chunk, whether all of its nodes are the same.
     chunks: Box<[bool]>,
+    /// By balancer and chunk of its targets, whether all of them have the labels that they had.
+    labels: BTreeMap<NodeId, Box<[bool]>>,
     /// The identities of targets to which ways of clients lead only now, or only before.
     pub gained: Box<[u32]>,
     pub lost: Box<[u32]>,
@@ -31,6 +34,7 @@ impl Sharing {
         Sharing {
             epoch: before.epoch,
             chunks: (0..count.div_ceil(CHUNK)).map(is_same).collect(),
+            labels: now.compare_labels(before),
             gained: list_missing(&now.reached, &before.reached),
             lost: list_missing(&before.reached, &now.reached),
         }
@@ -39,6 +43,11 @@ impl Sharing {
     /// The epoch of the one before.
     pub fn epoch(&self) -> u32 {
         self.epoch
+    }
+
+    /// By chunk of the targets of a balancer, whether all of them have the labels that they had.
+    pub fn kept_labels(&self, lb: NodeId) -> &[bool] {
+        self.labels.get(&lb).map_or(&[], |chunks| chunks)
     }
 
     /// Whether all nodes of a chunk are the same.

@@ -3,8 +3,6 @@
 //!
 //! The index of a removed target is used again once no graph is left whose requests could be at it.
 
-use std::collections::{BTreeMap, VecDeque};
-
 /// The targets of one balancer, by index.
 #[derive(Debug, Default)]
 pub(crate) struct Slots(Vec<Slot>);
@@ -28,10 +26,7 @@ impl Slots {
     /// Gives these targets, by identity, their indices in a new epoch. Returns, by index, the position of each in the
     /// list; `oldest`: the oldest epoch with a remaining graph.
     pub fn assign(&mut self, targets: &[u32], epoch: u32, oldest: u32) -> (Box<[Option<u32>]>, Changes) {
-        let mut open: BTreeMap<u32, VecDeque<u32>> = BTreeMap::new();
-        for (at, target) in (0..).zip(targets) {
-            open.entry(*target).or_default().push_back(at);
-        }
+        let mut open = OpenPlaces::new(targets);
         let mut changes = Changes::default();
         let mut places: Vec<Option<u32>> = Vec::with_capacity(self.0.len());
         for slot in &mut self.0 {
@@ -39,18 +34,14 @@ impl Slots {
                 places.push(None);
                 continue;
             };
-            let place = open.get_mut(target).and_then(VecDeque::pop_front);
+            let place = open.take(*target);
             if place.is_none() {
                 changes.removed += 1;
                 *slot = Slot::Free(epoch);
             }
             places.push(place);
         }
-        let mut new: Vec<(u32, u32)> = open
-            .into_iter()
-            .flat_map(|(target, places)| places.into_iter().map(move |at| (at, target)))
-            .collect();
-        new.sort_unstable();
+        let new = open.rest();
         changes.added = new.len() as u32;
         let mut new = new.into_iter();
         for (slot, place) in self.0.iter_mut().zip(&mut places) {
@@ -64,6 +55,48 @@ impl Slots {
             places.push(Some(at));
         }
         (places.into(), changes)
+    }
+}
+
+/// The places in a list that have no index yet, by target.
+struct OpenPlaces {
+    /// (target, place), ascending.
+    all: Vec<(u32, u32)>,
+    /// Where a target has its first place, the number of its places that have an index.
+    taken: Vec<u32>,
+}
+
+impl OpenPlaces {
+    fn new(targets: &[u32]) -> OpenPlaces {
+        let mut all: Vec<(u32, u32)> = targets.iter().copied().zip(0..).collect();
+        all.sort_unstable();
+        OpenPlaces { taken: vec![0; all.len()], all }
+    }
+
+    /// Takes the first place of a target.
+    fn take(&mut self, target: u32) -> Option<u32> {
+        let first = self.all.partition_point(|(other, _)| *other < target);
+        let taken = self.taken.get_mut(first)?;
+        let (_, place) = self.all.get(first + *taken as usize).filter(|(other, _)| *other == target)?;
+        *taken += 1;
+        Some(*place)
+    }
+
+    /// (place, target) of the others, in the order of the list.
+    fn rest(self) -> Vec<(u32, u32)> {
+        let mut rest = Vec::new();
+        let mut left = 0;
+        for (at, (target, place)) in self.all.iter().enumerate() {
+            if at == 0 || self.all[at - 1].0 != *target {
+                left = self.taken[at];
+            }
+            match left.checked_sub(1) {
+                Some(fewer) => left = fewer,
+                None => rest.push((*place, *target)),
+            }
+        }
+        rest.sort_unstable();
+        rest
     }
 }
 
@@ -83,5 +116,15 @@ mod tests {
         assert_eq!(assign(&[5, 9, 7, 4, 3], 3, 1), [Some(2), Some(4), Some(1), Some(0), Some(3)]);
         let same = Slots::default().assign(&[1, 1], 0, 0);
         assert_eq!(same, ([Some(0), Some(1)].into(), Changes { added: 2, removed: 0 }));
+    }
+
+    #[test]
+    fn equal_targets_keep_their_order() {
+        let mut slots = Slots::default();
+        slots.assign(&[4, 9, 4, 4], 0, 0);
+        let (places, changes) = slots.assign(&[4, 4, 7, 9, 9], 1, 0);
+        let kept = [Some(0), Some(3), Some(1), None];
+        assert_eq!((&places[..4], &places[4..]), (&kept[..], &[Some(2), Some(4)][..]));
+        assert_eq!(changes, Changes { added: 2, removed: 1 });
     }
 }

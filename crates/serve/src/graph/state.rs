@@ -368,16 +368,19 @@ impl Registry {
     fn forget(&mut self) {
         self.graphs.retain(|(_, keys)| keys.strong_count() > 0);
         let graphs: Vec<Arc<GraphKeys>> = self.graphs.iter().filter_map(|(_, keys)| keys.upgrade()).collect();
-        let left: BTreeSet<u32> =
+        let mut left: Vec<u32> =
             graphs.iter().flat_map(|k| k.nodes.iter().chain(&k.targets).copied()).collect();
-        self.interner.keep(|key| left.contains(&key));
-        self.states.retain(|key, _| left.contains(key));
-        self.slots.retain(|key, _| left.contains(key));
-        self.hash_names.retain(|key, _| left.contains(key));
-        self.places.retain(|key, _| left.contains(key));
-        self.flags.retain(|key, _| left.contains(key));
-        self.loads.keep(|key| left.contains(&key));
-        self.open.retain(|key, _| left.contains(key));
+        left.sort_unstable();
+        left.dedup();
+        let is_left = |key: &u32| left.binary_search(key).is_ok();
+        self.interner.keep(|key| is_left(&key));
+        self.states.retain(|key, _| is_left(key));
+        self.slots.retain(|key, _| is_left(key));
+        self.hash_names.retain(|key, _| is_left(key));
+        self.places.retain(|key, _| is_left(key));
+        self.flags.retain(|key, _| is_left(key));
+        self.loads.keep(|key| is_left(&key));
+        self.open.retain(|key, _| is_left(key));
     }
 }
 

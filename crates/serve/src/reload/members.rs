@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, TryLockError};
 use std::time::Duration;
-use weir_plan::fleets::with_members;
+use weir_plan::fleets::{MemberPlaces, with_members};
 use weir_plan::serving::{Serving, serving};
 use weir_plan::{Point, Spec, sticky};
 
@@ -39,17 +39,17 @@ pub(crate) struct Filled {
     pub nodes: Vec<NodeId>,
 }
 
-/// A topology with the members of these fleets. `nodes`: its listeners.
+/// A topology with these members, by place and by the number of their fleet. `nodes`: its listeners.
 ///
 /// # Errors
 /// It cannot be served so, in words.
 pub(crate) fn filled(
     point: &Point,
     nodes: &[NodeId],
-    set: &FleetSet,
+    members: &[Option<MemberPlaces>],
     inject: bool,
 ) -> Result<Filled, String> {
-    let full = with_members(point, &set.members());
+    let full = with_members(point, members);
     let serving = serving(&full, inject).map_err(|wrong| words(&wrong))?;
     let same = same_listeners(point, &full);
     let now: BTreeMap<NodeId, NodeId> = same.iter().map(|(now, before)| (*before, *now)).collect();
@@ -114,7 +114,8 @@ impl Reloader {
             known.lists.entry(source.clone()).or_insert_with(|| list.clone());
         }
         let set = known.renewed(&next.point, self.process.clock.now(), first.waited);
-        let Filled { point, serving, nodes } = filled(&next.point, &next.nodes, &set, self.options.inject)?;
+        let Filled { point, serving, nodes } =
+            filled(&next.point, &next.nodes, &set.members(), self.options.inject)?;
         Ok((NewTopology { point, serving, nodes, ..next.clone() }, set))
     }
 
@@ -186,8 +187,8 @@ impl Reloader {
         };
         let was = &before.blueprint;
         let nodes: Vec<NodeId> = before.confs.values().map(|conf| conf.node).collect();
-        let set = lock(&self.fleets).clone();
-        let Filled { point, serving, nodes } = filled(&was.point, &nodes, &set, self.options.inject)?;
+        let members = lock(&self.fleets).members();
+        let Filled { point, serving, nodes } = filled(&was.point, &nodes, &members, self.options.inject)?;
         let previous = PreviousListeners {
             confs: &before.confs,
             inner: &was.inner,

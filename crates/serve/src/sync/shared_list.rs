@@ -5,19 +5,21 @@ use crate::sync::discards::{Discards, Slice};
 use std::ops::Index;
 use std::rc::Rc;
 
-/// Items per chunk.
-pub(crate) const CHUNK: usize = 256;
+/// Items per chunk: of ten thousand items one that changes costs a look at about as many items as chunks.
+pub(crate) const CHUNK: usize = 64;
 
 /// The list.
 pub(crate) struct SharedList<T> {
     chunks: Vec<Rc<Vec<T>>>,
+    /// The number of items in them: to look at each would cost more than the rest of a change.
+    sealed: usize,
     /// The last items, which are no whole chunk yet.
     open: Vec<T>,
 }
 
 impl<T> Default for SharedList<T> {
     fn default() -> SharedList<T> {
-        SharedList { chunks: Vec::new(), open: Vec::new() }
+        SharedList { chunks: Vec::new(), sealed: 0, open: Vec::new() }
     }
 }
 
@@ -35,7 +37,7 @@ impl<T> SharedList<T> {
 
     /// The number of items, those that are added included.
     pub fn len(&self) -> usize {
-        self.chunks.iter().map(|chunk| chunk.len()).sum::<usize>() + self.open.len()
+        self.sealed + self.open.len()
     }
 
     /// The number of the chunk that is to be added next; `None`: one is under way.
@@ -50,7 +52,9 @@ impl<T> SharedList<T> {
 
     /// Adds the chunk of another list.
     pub fn share(&mut self, other: &SharedList<T>, chunk: usize) {
-        self.chunks.push(other.chunks[chunk].clone());
+        let chunk = other.chunks[chunk].clone();
+        self.sealed += chunk.len();
+        self.chunks.push(chunk);
     }
 
     /// Adds an item.
@@ -64,6 +68,7 @@ impl<T> SharedList<T> {
     /// Ends the last chunk: only then its items can be read.
     pub fn seal(&mut self) {
         if !self.open.is_empty() {
+            self.sealed += self.open.len();
             self.chunks.push(Rc::new(std::mem::take(&mut self.open)));
         }
     }
@@ -101,7 +106,7 @@ mod tests {
 
     #[test]
     fn items_are_found_by_number() {
-        for count in [0, 1, 255, 256, 257, 1000] {
+        for count in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 4 * CHUNK - 9] {
             let list: SharedList<usize> = (0..count).collect();
             assert_eq!(list.len(), count);
             assert!((0..count).all(|at| list.get(at) == Some(&at)) && list.get(count).is_none());
@@ -112,14 +117,17 @@ mod tests {
     #[test]
     fn shared_chunks_outlive_their_first_list() {
         let discards = Discards::default();
-        let before: SharedList<u32> = (0..600).collect();
+        let before: SharedList<u32> = (0..2 * CHUNK as u32 + 9).collect();
         let mut now = SharedList::default();
         assert_eq!(now.next_chunk(), Some(0));
         now.share(&before, 0);
         now.push(7);
-        assert_eq!((now.next_chunk(), now.len()), (None, 257));
+        assert_eq!((now.next_chunk(), now.len()), (None, CHUNK + 1));
         now.seal();
         before.discard(&discards);
-        assert_eq!((now.get(255), now.get(256), now.chunk(1)), (Some(&255), Some(&7), &[7][..]));
+        assert_eq!(
+            (now.get(CHUNK - 1), now.get(CHUNK), now.chunk(1)),
+            (Some(&(CHUNK as u32 - 1)), Some(&7), &[7][..])
+        );
     }
 }

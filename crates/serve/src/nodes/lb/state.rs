@@ -125,10 +125,13 @@ impl LbState {
         let gone = (0..).map(TargetId).zip(&shape.exists).filter(|(_, exists)| !**exists);
         let gone = gone.map(|(target, _)| TargetChange::Remove(target));
         upstream.change_targets(0, &gone.collect::<Vec<_>>());
+        // With room for some that join: to move all others costs a loop more than the rest of such a change.
+        let mut slots = Vec::with_capacity(shape.exists.len() + shape.exists.len() / 8);
+        slots.extend(shape.exists.iter().map(|_| Slot::default()));
         LbState {
             balance: RefCell::new(shape.balance.clone()),
             upstream: RefCell::new(upstream),
-            slots: RefCell::new(shape.exists.iter().map(|_| Slot::default()).collect()),
+            slots: RefCell::new(slots),
             exists: RefCell::new(shape.exists.clone()),
             flags: RefCell::new(flags),
             limit: RefCell::default(),
@@ -148,6 +151,9 @@ impl LbState {
             let next = change.compared..shape.exists.len().min(change.compared + UNCHANGED_PER_STEP);
             change.compared = next.end;
             *left -= 1;
+            if there.get(next.clone()) == Some(&shape.exists[next.clone()]) {
+                continue;
+            }
             for at in next {
                 let (target, is_there) = (TargetId(at as u32), there.get(at) == Some(&true));
                 if is_there == shape.exists[at] {
