@@ -18,7 +18,7 @@ use weir_plan::{Edge, Node, Origin, Place, Point, Spec};
 #[derive(Debug, Default)]
 pub(crate) struct Interner {
     /// Nodes by their text, of which several may have the same.
-    nodes: HashMap<String, Alike>,
+    nodes: HashMap<String, EqualNodes>,
     /// Targets, and nodes of vacant places.
     targets: HashMap<String, u32>,
     /// The count of numbers ever given: none is given twice.
@@ -29,7 +29,7 @@ pub(crate) struct Interner {
 
 /// Nodes that differ by their order alone.
 #[derive(Debug, Default)]
-struct Alike {
+struct EqualNodes {
     /// Their numbers, in this order.
     keys: Vec<u32>,
     /// How many of them the plan of this number has so far.
@@ -66,17 +66,17 @@ impl Interner {
     /// The number of the next node of this text in the present plan.
     fn node(&mut self, text: &str) -> u32 {
         let plan = self.plans;
-        let mut take = |alike: &mut Alike| {
-            let at = if alike.found.0 == plan { alike.found.1 } else { 0 };
-            alike.found = (plan, at + 1);
-            if at == alike.keys.len() {
-                alike.keys.push(self.given);
+        let mut take = |equal: &mut EqualNodes| {
+            let at = if equal.found.0 == plan { equal.found.1 } else { 0 };
+            equal.found = (plan, at + 1);
+            if at == equal.keys.len() {
+                equal.keys.push(self.given);
                 self.given += 1;
             }
-            alike.keys[at]
+            equal.keys[at]
         };
-        if let Some(alike) = self.nodes.get_mut(text) {
-            return take(alike);
+        if let Some(equal) = self.nodes.get_mut(text) {
+            return take(equal);
         }
         take(self.nodes.entry(text.to_owned()).or_default())
     }
@@ -89,10 +89,10 @@ impl Interner {
     /// Forgets all others.
     pub fn keep(&mut self, is_left: impl Fn(u32) -> bool) {
         self.targets.retain(|_, key| is_left(*key));
-        self.nodes.retain(|_, alike| {
+        self.nodes.retain(|_, equal| {
             // A plan that has one of them has all before it.
-            alike.keys.retain(|key| is_left(*key));
-            !alike.keys.is_empty()
+            equal.keys.retain(|key| is_left(*key));
+            !equal.keys.is_empty()
         });
     }
 

@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use weir_model::warmup::Warmup;
 use weir_plan::{self as plan, Clock, Edge, Mode, Point, Spec};
@@ -71,7 +71,8 @@ pub(crate) struct ProcessState {
     pub graph_ended: Arc<Signal>,
     /// Pieces of memory that loops have freed, and that were not given back since.
     freed: AtomicUsize,
-    known: Mutex<Registry>,
+    /// Written while a plan is prepared, when no thread builds a graph of it yet; threads that build only read it.
+    known: RwLock<Registry>,
 }
 
 #[derive(Default)]
@@ -137,7 +138,7 @@ impl ProcessState {
             mail,
             graph_ended: Arc::default(),
             freed: AtomicUsize::new(0),
-            known: Mutex::default(),
+            known: RwLock::default(),
         }
     }
 
@@ -157,14 +158,18 @@ impl ProcessState {
         are_many
     }
 
-    fn known(&self) -> MutexGuard<'_, Registry> {
-        // Its content is valid after every step.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    // Its content is valid after every step.
+    fn known(&self) -> RwLockReadGuard<'_, Registry> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known_mut(&self) -> RwLockWriteGuard<'_, Registry> {
+        self.known.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Interns the identities of a plan and creates the shared state of its nodes.
     pub fn prepare(&self, epoch: u32, point: &Point, draws: &Draws, now_ns: u64) -> PlanIds {
-        let mut known = self.known();
+        let mut known = self.known_mut();
         known.forget();
         let keys = known.interner.keys(point);
         let keys = Arc::new(GraphKeys { keys, ended: self.graph_ended.clone() });
@@ -330,7 +335,8 @@ impl ProcessState {
 
     /// Connections to a target, over all loops.
     pub fn open(&self, target: u32) -> Arc<Counter> {
-        self.known().open.entry(target).or_default().clone()
+        let known = self.known().open.get(&target).cloned();
+        known.unwrap_or_else(|| self.known_mut().open.entry(target).or_default().clone())
     }
 
     /// Epochs of which some thread still has a graph, the oldest first.

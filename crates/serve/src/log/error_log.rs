@@ -7,9 +7,10 @@
 //! once in ten seconds, as long as it lasts. A thread of its own writes, so that no loop ever waits for a reader.
 
 use super::changes::{Sums, TargetChange};
+use crate::sync::channel::{Receiver, Sender, bounded};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use weir_net::io::clock::Clock;
@@ -28,13 +29,13 @@ enum LogCommand {
     /// Changes of targets wait to be summed.
     Sum,
     /// To be answered once everything before it is written.
-    All(Sender<()>),
+    All(mpsc::Sender<()>),
 }
 
 /// The error log of a process.
 pub(crate) struct ErrorLog {
     clock: Clock,
-    out: SyncSender<LogCommand>,
+    out: Sender<LogCommand>,
     /// Report no targets and names.
     quiet: bool,
     news: Arc<Rate>,
@@ -51,7 +52,7 @@ pub(crate) struct ErrorLog {
 impl ErrorLog {
     /// For a process; `quiet`: without targets and names.
     pub fn start(clock: Clock, quiet: bool) -> io::Result<ErrorLog> {
-        let (out, said) = sync_channel(ERROR_LOG_QUEUE);
+        let (out, said) = bounded(ERROR_LOG_QUEUE);
         let rates = [(); 3].map(|()| Arc::new(Rate::default()));
         let [news, failures, connections] = rates.clone();
         let sums = Arc::<Mutex<Sums>>::default();
@@ -72,14 +73,14 @@ impl ErrorLog {
         // Behind a sum that waits, so that the last word of a target is the last line.
         if sums.is_empty() && self.changes.admits(self.clock.now()).is_some() {
             drop(sums);
-            if self.out.try_send(LogCommand::Line(change.line())).is_ok() {
+            if self.out.send(LogCommand::Line(change.line())).is_ok() {
                 return;
             }
             sums = locked(&self.sums);
         }
         sums.add(change, Instant::now());
         // Without room for it the writer has lines left, and looks behind each of them.
-        let _ = self.out.try_send(LogCommand::Sum);
+        let _ = self.out.send(LogCommand::Sum);
     }
 
     /// Reports a target or name, within the limit of lines.
@@ -102,7 +103,7 @@ impl ErrorLog {
     /// Reports without the limit of lines; the caller does so rarely.
     #[cold]
     pub fn urgent(&self, text: impl FnOnce() -> String) {
-        let _ = self.out.try_send(LogCommand::Line(text()));
+        let _ = self.out.send(LogCommand::Line(text()));
     }
 
     /// Reports these warnings, a line each.
@@ -117,7 +118,7 @@ impl ErrorLog {
             "{} is reached: closing idle clients to admit new ones; without idle ones, new clients wait",
             limit()
         );
-        let _ = self.out.try_send(LogCommand::Line(text));
+        let _ = self.out.send(LogCommand::Line(text));
     }
 
     /// Reports that the system accepts no further client, with the remedy.
@@ -130,7 +131,7 @@ impl ErrorLog {
         if now >= next && is_mine() {
             let text = format!("cannot accept clients (they wait): {}", explain(why));
             let or = remedy(why).map_or("", |_| ", or lower max_clients");
-            if self.out.try_send(LogCommand::Line(text + or)).is_err() {
+            if self.out.send(LogCommand::Line(text + or)).is_err() {
                 self.full_ns.store(next, Relaxed);
             }
         }
@@ -138,8 +139,8 @@ impl ErrorLog {
 
     /// Waits until everything is written, unless the reader takes too long. To be called at the end.
     pub fn finish(&self) {
-        let (tell, told) = channel();
-        if self.out.try_send(LogCommand::All(tell)).is_ok() {
+        let (tell, told) = mpsc::channel();
+        if self.out.send(LogCommand::All(tell)).is_ok() {
             let _ = told.recv_timeout(Duration::from_nanos(ERROR_LOG_FINISH_NS));
         }
     }
@@ -148,7 +149,7 @@ impl ErrorLog {
         let Some(left_out) = rate.admits(self.clock.now()) else { return };
         let more =
             if left_out > 0 { format!(" ({} left out before it)", lines(left_out)) } else { String::new() };
-        if self.out.try_send(LogCommand::Line(text() + &more)).is_err() {
+        if self.out.send(LogCommand::Line(text() + &more)).is_err() {
             rate.left_out.fetch_add(left_out + 1, Relaxed);
         }
     }
@@ -170,9 +171,8 @@ fn write(out: &mut impl Write, said: &Receiver<LogCommand>, rates: &[Arc<Rate>],
         let due = locked(sums).due_in(Instant::now());
         let wait = if settled { due } else { Some(due.map_or(SETTLED, |due| due.min(SETTLED))) };
         let next = match wait {
-            None => said.recv().map_err(|_| RecvTimeoutError::Disconnected),
             Some(Duration::ZERO) => Err(RecvTimeoutError::Timeout),
-            Some(wait) => said.recv_timeout(wait),
+            wait => said.recv_timeout(wait.unwrap_or(Duration::MAX)),
         };
         match next {
             Ok(LogCommand::Line(line)) => {
@@ -257,8 +257,8 @@ mod tests {
     #[test]
     fn the_last_words_are_written_before_the_end() {
         let rate = Arc::new(Rate::default());
-        let (out, said) = sync_channel(4);
-        let (tell, told) = channel();
+        let (out, said) = bounded(4);
+        let (tell, told) = mpsc::channel();
         rate.left_out.store(1, Relaxed);
         for word in
             [LogCommand::Line("a".to_owned()), LogCommand::All(tell), LogCommand::Line("b".to_owned())]

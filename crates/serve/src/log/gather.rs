@@ -2,11 +2,11 @@
 //! for each costs more than half of a request.
 
 use super::{Flags, Message, QUEUE};
+use crate::sync::channel::Sender;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::Sender;
 
 /// Bytes that are sent at once, without waiting for the loop's tick. On a core shared with the loop, the writer's
 /// turn costs two switches, 4 % of all with a quarter of this.

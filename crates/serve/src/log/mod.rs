@@ -23,6 +23,7 @@ pub(crate) use format::{Entry, escape};
 pub(crate) use history::History;
 
 use crate::metrics::{HeadAnswer, RequestLimit};
+use crate::sync::channel::{Sender, channel};
 use fields::LogFields;
 use format::RefusedRequest;
 use gather::{LineBuffer, Waiting};
@@ -34,7 +35,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 use weir_http1::Request;
 use weir_net::transport::tls::TlsParameters;

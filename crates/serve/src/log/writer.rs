@@ -3,9 +3,10 @@
 
 use crate::log::out::Output;
 use crate::log::{FINISH, Flags, Message};
+use crate::sync::channel::Receiver;
 use std::io::{self, Write};
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 /// Messages that are processed before a request to reopen is checked.

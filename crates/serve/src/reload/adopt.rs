@@ -8,6 +8,7 @@ use crate::exchange::abort::AbortFlag;
 use crate::graph::Graph;
 use crate::graph::builder::{Builder, Draft};
 use crate::nodes::Id;
+use crate::sync::channel::Sender;
 use crate::sync::discards::Slice;
 use crate::sync::slices::{AT_ONCE, Pauses, Slices};
 use crate::threads::admission::Admission;
@@ -18,7 +19,6 @@ use crate::transport::listener::{Listener, ListenerConfig, ListenerLogs};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 use weir_policy::TargetId;
 
 /// Steps between two looks at the clock: most take some microseconds at most, a new balancer more.

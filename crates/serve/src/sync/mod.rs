@@ -1,7 +1,8 @@
 //! State that all loops share, by atomics and messages: semaphores, wait queues, cells that are only tried,
-//! timelines, signals. No request waits for a lock (`docs/spec/serving.md#loop-and-process`).
+//! timelines, signals, channels. No request waits for a lock (`docs/spec/serving.md#loop-and-process`).
 
 pub(crate) mod buffered;
+pub(crate) mod channel;
 mod chunks;
 pub(crate) mod counter;
 pub(crate) mod discards;

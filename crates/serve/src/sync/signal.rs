@@ -1,35 +1,51 @@
 //! A signal that any thread raises without waiting, and that one thread waits for. It stays raised until it is read, so
 //! that none is lost; raised twice, it is read once.
+//!
+//! The waiting thread parks. The library's channels keep waiting threads in a list under a lock, which a sender takes
+//! as well: while a thread without a core held it, a loop that sent waited for that thread's next turn.
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::OnceLock;
+use std::sync::atomic::{
+    AtomicBool,
+    Ordering::{AcqRel, Release, SeqCst},
+    fence,
+};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
 /// Raised or not.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Signal {
-    raise: SyncSender<()>,
-    /// Locked only by the thread that waits.
-    raised: Mutex<Receiver<()>>,
-}
-
-impl Default for Signal {
-    fn default() -> Signal {
-        let (raise, raised) = sync_channel(1);
-        Signal { raise, raised: Mutex::new(raised) }
-    }
+    is_raised: AtomicBool,
+    /// The only thread that waits for it, once it has.
+    waiter: OnceLock<Thread>,
 }
 
 impl Signal {
-    /// Wakes the thread that waits, or the next one that does.
+    /// Wakes the thread that waits, or the next wait.
     pub fn raise(&self) {
-        // A full channel: it is raised already.
-        let _ = self.raise.try_send(());
+        self.is_raised.store(true, Release);
+        // Either this sees the thread that waits, or that thread sees the flag.
+        fence(SeqCst);
+        if let Some(waiter) = self.waiter.get() {
+            waiter.unpark();
+        }
     }
 
-    /// Waits until it is raised, at most for this time, and lowers it. Whether it was raised.
+    /// Waits until it is raised, at most for this time, and lowers it. Whether it was raised. Always called on the same thread.
     pub fn wait(&self, most: Duration) -> bool {
-        self.raised.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(most).is_ok()
+        let waiter = self.waiter.get_or_init(thread::current);
+        debug_assert_eq!(waiter.id(), thread::current().id(), "one thread waits");
+        fence(SeqCst);
+        let begun = Instant::now();
+        while !self.is_raised.swap(false, AcqRel) {
+            let left = most.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return false;
+            }
+            thread::park_timeout(left);
+        }
+        true
     }
 }
 

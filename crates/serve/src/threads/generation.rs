@@ -8,6 +8,7 @@ use crate::graph::builder::Thread;
 use crate::log::AccessLog;
 use crate::nodes::Id;
 use crate::nodes::lb::{HealthUpdate, Owner};
+use crate::sync::channel::Sender;
 use crate::transport::inner::InnerAddress;
 use crate::transport::listener::OwnProcessTrust;
 use crate::transport::listening::LoopSocket;
@@ -17,7 +18,6 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 use weir_net::transport::tls;
 use weir_plan::Listen;
 

@@ -6,10 +6,10 @@ use super::generation::{Generation, Reload};
 use super::transit::HandedOver;
 use crate::nodes::Id;
 use crate::nodes::lb::HealthUpdate;
+use crate::sync::channel::Sender;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 
 /// A question that is answered on the thread itself.
 pub(crate) type Question = Box<dyn FnOnce(&Rc<Loop>) + Send>;

@@ -9,6 +9,7 @@ use super::watchdog::Pulse;
 use crate::graph::state::ProcessState;
 use crate::log::ErrorLog;
 use crate::metrics::ProcessMetrics;
+use crate::sync::channel::{Sender, channel};
 use crate::transport::socket_file::SocketFiles;
 use crate::upstream::connect::BuiltInServers;
 use crate::upstream::names::Audience;
@@ -18,7 +19,6 @@ use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
@@ -40,7 +40,7 @@ pub(crate) fn answer_limit(targets: usize) -> Duration {
 /// The place for a thread's answer.
 struct PendingAnswer<T> {
     number: u32,
-    tell: mpsc::Sender<(u32, T)>,
+    tell: Sender<(u32, T)>,
 }
 
 impl<T> PendingAnswer<T> {
@@ -261,7 +261,7 @@ impl Process {
         limit: Duration,
         question: impl Fn(&Rc<Loop>, PendingAnswer<T>) + Send + Sync + 'static,
     ) -> Vec<Option<T>> {
-        let (question, (tell, heard)) = (Arc::new(question), mpsc::channel());
+        let (question, (tell, heard)) = (Arc::new(question), channel());
         for number in 0..=self.owner() {
             let (question, answer) = (question.clone(), PendingAnswer { number, tell: tell.clone() });
             self.tell(number, ToLoop::Ask(Box::new(move |lp| question(lp, answer))));

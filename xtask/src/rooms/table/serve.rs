@@ -7,11 +7,11 @@ pub(super) const SERVE: Layout = Layout {
     rooms: &[
         room(
             "sync",
-            "what all loops share: semaphores, wait queues, time-lines; what each frees in slices",
+            "what all loops share: semaphores, wait queues, channels, time-lines; what each frees in slices",
             &[],
         ),
         room("metrics", "what weir counts of itself, and the formats that show it", &["sync"]),
-        room("log", "access log and error log, each written by a thread of its own", &["metrics"]),
+        room("log", "access log and error log, each written by a thread of its own", &["metrics", "sync"]),
         room("verify_run", "a run of a verification in this process, and the events it reports", &[]),
         room(
             "transport",
