@@ -443,6 +443,9 @@ mod tests {
             assert_eq!((levels.counts(), levels.least()), (large.counts(), large.least()));
             let (_, tied) = large.least().expect("some are present");
             assert!((0..tied).all(|k| levels.select(k) == large.select(k)));
+            assert_eq!((levels.open, levels.words), (large.open, large.words));
+            assert!(large.bits.iter().eq(levels.bits.iter().take(large.bits.len())));
+            assert!(large.blocks.iter().eq(levels.blocks.iter().take(large.blocks.len())));
             for t in from..n {
                 levels.set_present(t, present(t));
                 levels.assign(t, count(t));

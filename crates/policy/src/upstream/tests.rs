@@ -659,10 +659,11 @@ fn changes_are_followed_with_their_health() {
         Balance::LeastConn(LeastConnArgs { ties: Ties::Random, error_hold_ns: 0 }),
         Balance::Maglev(MaglevArgs { table_size: 251, bound: None }),
     ];
-    for balance in policies {
-        let make = || Upstream::new(&balance, UpstreamConfig::default(), &[1.0; 6], &names, 0, Key::new(4));
+    // Of equal weights and of others: few changes are followed one by one where targets are alike.
+    for (balance, weight) in policies.iter().flat_map(|balance| [1.0, 2.0].map(|weight| (balance, weight))) {
+        let make = || Upstream::new(balance, UpstreamConfig::default(), &[1.0; 6], &names, 0, Key::new(4));
         let (mut after, mut with, mut owner) = (make(), make(), make());
-        let add = TargetChange::Add { target: TargetId(6), weight: 2.0, name: "10.0.1.1:80" };
+        let add = TargetChange::Add { target: TargetId(6), weight, name: "10.0.1.1:80" };
         let changes = [TargetChange::Remove(TargetId(0)), add, TargetChange::Remove(TargetId(3))];
         owner.change_targets(5, &changes);
         owner.set_admin(6, TargetId(1), Admin::Down);
@@ -671,11 +672,19 @@ fn changes_are_followed_with_their_health() {
         after.follow(7, &health);
         let all = TargetNames::new(&[&names[..], &["10.0.1.1:80".to_owned()]].concat());
         with.change_named(7, changes.iter().copied(), &all, Some(&health));
-        assert_eq!(with.roster().effective(), [0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 2.0], "{balance:?}");
-        assert_eq!(with.roster().effective(), after.roster().effective());
-        for i in 0..200 {
-            let picked = [&mut after, &mut with].map(|up| target(up.pick(&ask(i, 8 + i))).target);
-            assert_eq!(picked[0], picked[1], "{balance:?}, request {i}");
+        assert_eq!(with.roster().effective(), [0.0, 0.0, 1.0, 0.0, 1.0, 1.0, weight], "{balance:?}");
+        // Then the health changes alone, for one target and for nearly all.
+        for out in [2..3, 1..6] {
+            for i in 0..100 {
+                let picked = [&mut after, &mut with].map(|up| target(up.pick(&ask(i, 8 + i))).target);
+                assert_eq!(picked[0], picked[1], "{balance:?}, request {i}");
+            }
+            out.for_each(|at| owner.set_admin(9, TargetId(at), Admin::Down));
+            let health = Snapshot::new(owner.health());
+            after.follow(10, &health);
+            with.change_named(10, [].into_iter(), &all, Some(&health));
+            assert_eq!(with.roster().effective(), after.roster().effective());
         }
+        assert_eq!(target(with.pick(&ask(1, 300))).target, TargetId(6), "the only one left");
     }
 }

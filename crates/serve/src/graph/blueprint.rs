@@ -5,7 +5,7 @@ use super::draws::Draws;
 use super::ends::{End, Ends, outer, reachable};
 use super::hash_names::hash_name;
 use super::probe_ways::probe_ways;
-use super::sharing::Sharing;
+use super::sharing::{Sharing, same_chunks};
 use super::slots::Changes;
 use super::state::{GraphKeys, PlanIds, ProcessState};
 use crate::exchange::NodeId;
@@ -13,7 +13,6 @@ use crate::exchange::upstream::described;
 use crate::nodes::Id;
 use crate::nodes::lb::{Shape, TargetFlags};
 use crate::nodes::route::RuleTable;
-use crate::sync::shared_list::CHUNK;
 use crate::transport::inner::Inner;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -122,6 +121,7 @@ impl Blueprint {
         let PlanIds { keys, targets, names, places, flags, changes } =
             state.prepare(epoch, &point, &draws, made_ns);
         let connections = limits(&point, &serving);
+        state.open_all(connections.keys().map(|id| keys.targets[*id as usize]));
         let inner = Inner::default();
         let parts = |(id, nodes)| {
             let names = names.get(&id).cloned().unwrap_or_default();
@@ -420,14 +420,6 @@ impl LbTargets {
         };
         LbTargets { cookies: key.map(cookies), ..self }
     }
-}
-
-/// By chunk, whether two lists have the same labels there, which are not looked at, and as many.
-fn same_chunks(was: &[Arc<str>], now: &[Arc<str>]) -> Box<[bool]> {
-    let is_same = |(was, now): (&[Arc<str>], &[Arc<str>])| {
-        was.len() == now.len() && was.iter().zip(now).all(|(was, now)| Arc::ptr_eq(was, now))
-    };
-    was.chunks(CHUNK).zip(now.chunks(CHUNK)).map(is_same).collect()
 }
 
 /// What the state of a balancer with these targets is for.

@@ -58,7 +58,7 @@ impl Interner {
         if let Some(key) = self.targets.get(identity) {
             return *key;
         }
-        let key = self.give();
+        let key = give(&mut self.given);
         self.targets.insert(identity.to_owned(), key);
         key
     }
@@ -70,8 +70,7 @@ impl Interner {
             let at = if equal.found.0 == plan { equal.found.1 } else { 0 };
             equal.found = (plan, at + 1);
             if at == equal.keys.len() {
-                equal.keys.push(self.given);
-                self.given += 1;
+                equal.keys.push(give(&mut self.given));
             }
             equal.keys[at]
         };
@@ -79,11 +78,6 @@ impl Interner {
             return take(equal);
         }
         take(self.nodes.entry(text.to_owned()).or_default())
-    }
-
-    fn give(&mut self) -> u32 {
-        self.given += 1;
-        self.given - 1
     }
 
     /// Forgets all others.
@@ -134,6 +128,12 @@ impl Interner {
         let targets = nodes.iter().zip(ends(point)).map(target).collect();
         Keys { nodes, targets }
     }
+}
+
+/// The next number.
+fn give(given: &mut u32) -> u32 {
+    *given += 1;
+    *given - 1
 }
 
 /// The identity of all nodes of vacant places: nothing leads there.
@@ -263,5 +263,30 @@ pub(crate) fn inside(point: &Point, listener: NodeId) -> NodeId {
     match point.nodes[listener as usize].to {
         Edge::Node(next) => next,
         _ => listener,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers of nodes in a plan that has these texts.
+    fn plan(interner: &mut Interner, texts: &[&str]) -> Vec<u32> {
+        interner.plans += 1;
+        texts.iter().map(|text| interner.node(text)).collect()
+    }
+
+    #[test]
+    fn equal_nodes_are_told_apart_by_their_order() {
+        let mut interner = Interner::default();
+        assert_eq!(plan(&mut interner, &["a", "b", "a", "a"]), [0, 1, 2, 3]);
+        assert_eq!(plan(&mut interner, &["a", "a", "b"]), [0, 2, 1]);
+        assert_eq!(interner.target("a"), 4, "a target is no node");
+        // What no plan has any more gets another number when it comes back.
+        interner.keep(|key| [0, 1].contains(&key));
+        assert_eq!(plan(&mut interner, &["b", "a", "a", "a"]), [1, 0, 5, 6]);
+        assert_eq!((interner.target("a"), interner.nodes.len()), (7, 2));
+        interner.keep(|_| false);
+        assert!(interner.nodes.is_empty() && interner.targets.is_empty());
     }
 }

@@ -5,6 +5,7 @@ use super::blueprint::Blueprint;
 use crate::exchange::NodeId;
 use crate::sync::shared_list::CHUNK;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use weir_plan::{Edge, Spec};
 
 /// What the graphs of a blueprint share with those of the one before it.
@@ -56,6 +57,14 @@ impl Sharing {
     }
 }
 
+/// By chunk, whether two lists have the same labels there (compared by pointer), and the same number of them.
+pub(super) fn same_chunks(was: &[Arc<str>], now: &[Arc<str>]) -> Box<[bool]> {
+    let is_same = |(was, now): (&[Arc<str>], &[Arc<str>])| {
+        was.len() == now.len() && was.iter().zip(now).all(|(was, now)| Arc::ptr_eq(was, now))
+    };
+    was.chunks(CHUNK).zip(now.chunks(CHUNK)).map(is_same).collect()
+}
+
 /// Lists what of one ascending list is missing in another.
 fn list_missing(of: &[u32], within: &[u32]) -> Box<[u32]> {
     let mut within = within.iter().peekable();
@@ -94,6 +103,22 @@ fn leads_alike(before: &Blueprint, now: &Blueprint, id: NodeId) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn chunks_are_the_same_with_all_of_their_labels() {
+        let labels = |count: usize| (0..count).map(|at| Arc::from(at.to_string())).collect::<Vec<Arc<str>>>();
+        let all = labels(3 * CHUNK);
+        assert_eq!(*same_chunks(&all, &all), [true; 3]);
+        assert_eq!(*same_chunks(&all[..CHUNK], &all), [true]);
+        assert_eq!(*same_chunks(&all[..CHUNK + 1], &all), [true, false]);
+        assert_eq!(*same_chunks(&all, &all[..CHUNK - 1]), [false]);
+        let mut other = all.clone();
+        other[CHUNK] = labels(1)[0].clone();
+        assert_eq!(*same_chunks(&all, &other), [true, false, true]);
+        other.remove(CHUNK);
+        assert_eq!(*same_chunks(&all, &other), [true, false, false]);
+        assert!(same_chunks(&all, &[]).is_empty());
+    }
 
     #[test]
     fn what_is_missing_is_what_sets_say() {

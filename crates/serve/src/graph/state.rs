@@ -15,7 +15,6 @@ use crate::exchange::late::LateFlag;
 use crate::metrics::Metrics;
 use crate::nodes::lb::{LbState, Loads, TargetFlags};
 use crate::sync::counter::Counter;
-use crate::sync::discards::MANY;
 use crate::sync::gate::SharedGate;
 use crate::sync::signal::Signal;
 use crate::sync::timeline::{LocalTimeLine, TimeLine};
@@ -71,7 +70,7 @@ pub(crate) struct ProcessState {
     pub graph_ended: Arc<Signal>,
     /// Pieces of memory that loops have freed, and that were not given back since.
     freed: AtomicUsize,
-    /// Written while a plan is prepared, when no thread builds a graph of it yet; threads that build only read it.
+    /// Written while a plan is prepared; threads that build its graph then only read it.
     known: RwLock<Registry>,
 }
 
@@ -150,8 +149,8 @@ impl ProcessState {
 
     /// Whether there are many of them to be given back, for each thread; if so, that begins now. Each call of the C library visits
     /// the heaps of all threads.
-    pub fn takes_freed(&self) -> bool {
-        let are_many = self.freed.load(Relaxed) >= MANY * self.mail.len();
+    pub fn takes_freed(&self, many: usize) -> bool {
+        let are_many = self.freed.load(Relaxed) >= many * self.mail.len();
         if are_many {
             self.freed.store(0, Relaxed);
         }
@@ -337,6 +336,12 @@ impl ProcessState {
     pub fn open(&self, target: u32) -> Arc<Counter> {
         let known = self.known().open.get(&target).cloned();
         known.unwrap_or_else(|| self.known_mut().open.entry(target).or_default().clone())
+    }
+
+    /// Makes the counters of connections to these targets, so that no loop does.
+    pub fn open_all(&self, targets: impl Iterator<Item = u32>) {
+        let mut known = self.known_mut();
+        targets.for_each(|target| _ = known.open.entry(target).or_default());
     }
 
     /// Epochs of which some thread still has a graph, the oldest first.

@@ -17,6 +17,7 @@ use crate::graph::draws::Draws;
 use crate::log::AccessLog;
 use crate::metrics::{Reload as ReloadResult, now_unix_ms};
 use crate::sync::channel::{Receiver, channel};
+use crate::sync::discards::MANY;
 use crate::threads::certificates::Certificates;
 use crate::threads::generation::{Conf, Generation, Reload};
 use crate::threads::mail::ToLoop;
@@ -49,6 +50,8 @@ const PATIENCE_AGAIN: Duration = Duration::from_secs(1);
 const SLOW: Duration = Duration::from_secs(1);
 /// The time without a free after which memory is given back.
 const SETTLES: Duration = Duration::from_secs(1);
+/// The time after which it is given back though more is freed.
+const LATE: Duration = Duration::from_secs(60);
 /// Why nothing is reloaded once the process drains.
 const DRAINING: &str = "weir is draining and no longer reloads";
 
@@ -578,20 +581,27 @@ impl Reloader {
             asked.stops || asked.asked > asked.done
         };
         // Where loops share cores this thread may lose its own while it holds the lock of a loop's heap, and that loop waits
-        // until it has one again: up to 67 ms with 64 loops on two cores. Then it waits until they rest.
-        let has_core = self.process.loops() as usize <= self.cores;
-        let mut given_back = false;
+        // until it has one again: up to 67 ms with 64 loops on two cores.
+        let shares_cores = self.process.loops() as usize > self.cores;
+        let many = if shares_cores { 8 * MANY } else { MANY };
+        let state = &self.process.state;
+        // What a reload leaves is given back in any case, what changes of members leave once it is much.
+        let (mut owes, mut last) = (true, Instant::now());
         while !is_asked() {
-            // Little by little: a loop that allocates meanwhile waits.
-            if has_core && self.process.state.takes_freed() {
-                weir_heap::give_back();
+            if state.takes_freed(many) {
+                owes = true;
+                // Little by little: a loop that allocates meanwhile waits.
+                if !shares_cores || last.elapsed() >= LATE {
+                    weir_heap::give_back();
+                    last = Instant::now();
+                }
             }
             lock(&self.former).retain(|part| Arc::strong_count(part) > 1);
             // Until nothing has been freed for a while, here or by a loop.
-            let wait = if given_back { Duration::MAX } else { SETTLES };
-            given_back = !self.process.state.graph_ended.wait(wait);
-            if given_back {
+            let wait = if owes { SETTLES } else { Duration::MAX };
+            if !state.graph_ended.wait(wait) {
                 weir_heap::give_back();
+                (owes, last) = (false, Instant::now());
             }
         }
     }

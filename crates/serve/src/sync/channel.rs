@@ -1,19 +1,19 @@
-//! A channel to a thread whose senders wait for nothing: a loop answers, reports and writes its logs by it.
+//! A channel to a thread whose senders take no lock: a loop answers, reports and writes its logs by it.
 //!
-//! The library's channel is its queue, in which the receiver only looks; it waits by a [`Signal`], which says why.
+//! The library's channel is its queue, in which the receiver only looks; it waits by a [`Signal`], which says why. What remains
+//! is that one sender in 31 makes room for the next ones, which spin until it has.
 
 use super::signal::Signal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::mpsc;
-use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
+use std::sync::mpsc::{self, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
 /// Sends from any thread.
 pub(crate) struct Sender<T> {
     queue: mpsc::Sender<T>,
-    /// The number of items for which there is room.
-    room: Arc<AtomicUsize>,
+    /// The number of items for which there is room; `None`: for any.
+    room: Option<Arc<AtomicUsize>>,
     /// After the queue, which has one sender less by then.
     signal: EndingSignal,
 }
@@ -21,7 +21,7 @@ pub(crate) struct Sender<T> {
 /// Receives on one thread.
 pub(crate) struct Receiver<T> {
     queue: mpsc::Receiver<T>,
-    room: Arc<AtomicUsize>,
+    room: Option<Arc<AtomicUsize>>,
     signal: Arc<Signal>,
 }
 
@@ -36,13 +36,17 @@ impl Drop for EndingSignal {
 
 /// A channel with room for any number of items.
 pub(crate) fn channel<T>() -> (Sender<T>, Receiver<T>) {
-    bounded(usize::MAX)
+    with_room(None)
 }
 
 /// A channel with room for this number of items.
 pub(crate) fn bounded<T>(most: usize) -> (Sender<T>, Receiver<T>) {
+    with_room(Some(Arc::new(AtomicUsize::new(most))))
+}
+
+fn with_room<T>(room: Option<Arc<AtomicUsize>>) -> (Sender<T>, Receiver<T>) {
     let (out, queue) = mpsc::channel();
-    let (room, signal) = (Arc::new(AtomicUsize::new(most)), Arc::<Signal>::default());
+    let signal = Arc::<Signal>::default();
     let sender = Sender { queue: out, room: room.clone(), signal: EndingSignal(signal.clone()) };
     (sender, Receiver { queue, room, signal })
 }
@@ -60,7 +64,8 @@ impl<T> Sender<T> {
     /// # Errors
     /// The item, if there is no room, or the receiver is gone.
     pub fn send(&self, item: T) -> Result<(), T> {
-        if self.room.fetch_update(Relaxed, Relaxed, |room| room.checked_sub(1)).is_err() {
+        let take = |room: &Arc<AtomicUsize>| room.fetch_update(Relaxed, Relaxed, |room| room.checked_sub(1));
+        if self.room.as_ref().is_some_and(|room| take(room).is_err()) {
             return Err(item);
         }
         self.queue.send(item).map_err(|unsent| unsent.0)?;
@@ -73,7 +78,7 @@ impl<T> Receiver<T> {
     /// Takes an item, if there is one.
     pub fn try_recv(&self) -> Result<T, TryRecvError> {
         let item = self.queue.try_recv()?;
-        self.room.fetch_add(1, Relaxed);
+        self.room.iter().for_each(|room| _ = room.fetch_add(1, Relaxed));
         Ok(item)
     }
 
@@ -110,10 +115,12 @@ mod tests {
     fn items_come_in_order_and_then_the_end() {
         let (out, inbox) = channel();
         std::thread::scope(|scope| {
+            let begun = Instant::now();
             scope.spawn(move || (0..1_000).for_each(|n| out.send(n).expect("there is room")));
             let all: Vec<u32> = std::iter::from_fn(|| inbox.recv_timeout(LONG).ok()).collect();
             assert!(all.into_iter().eq(0..1_000));
             assert_eq!(inbox.recv_timeout(LONG), Err(RecvTimeoutError::Disconnected));
+            assert!(begun.elapsed() < LONG / 2, "it was woken");
         });
     }
 
@@ -121,9 +128,10 @@ mod tests {
     fn the_last_of_several_senders_ends_the_wait() {
         let (out, inbox) = channel::<()>();
         std::thread::scope(|scope| {
-            let others = [out.clone(), out];
+            let (others, begun) = ([out.clone(), out], Instant::now());
             scope.spawn(move || drop(others));
             assert_eq!(inbox.recv_timeout(LONG), Err(RecvTimeoutError::Disconnected));
+            assert!(begun.elapsed() < LONG / 2, "it was woken");
         });
     }
 

@@ -1,4 +1,4 @@
-//! A signal that any thread raises without waiting, and that one thread waits for. It stays raised until it is read, so
+//! A signal that any thread raises without waiting, and that a thread waits for. It stays raised until it is read, so
 //! that none is lost; raised twice, it is read once.
 //!
 //! The waiting thread parks. The library's channels keep waiting threads in a list under a lock, which a sender takes
@@ -13,18 +13,22 @@ use std::sync::atomic::{
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+/// How often it is looked at by a thread that nothing wakes.
+const LOOK: Duration = Duration::from_millis(10);
+
 /// Raised or not.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
     is_raised: AtomicBool,
-    /// The only thread that waits for it, once it has.
+    /// The thread that waits for it, once it has.
     waiter: OnceLock<Thread>,
 }
 
 impl Signal {
     /// Wakes the thread that waits, or the next wait.
     pub fn raise(&self) {
-        self.is_raised.store(true, Release);
+        // It continues what other threads have released by it.
+        self.is_raised.swap(true, Release);
         // Either this sees the thread that waits, or that thread sees the flag.
         fence(SeqCst);
         if let Some(waiter) = self.waiter.get() {
@@ -32,10 +36,11 @@ impl Signal {
         }
     }
 
-    /// Waits until it is raised, at most for this time, and lowers it. Whether it was raised. Always called on the same thread.
+    /// Waits until it is raised, at most for this time, and lowers it. Whether it was raised. The first thread that waits is
+    /// woken; others look every 10 ms.
     pub fn wait(&self, most: Duration) -> bool {
-        let waiter = self.waiter.get_or_init(thread::current);
-        debug_assert_eq!(waiter.id(), thread::current().id(), "one thread waits");
+        let is_woken = self.waiter.get_or_init(thread::current).id() == thread::current().id();
+        let longest = if is_woken { Duration::MAX } else { LOOK };
         fence(SeqCst);
         let begun = Instant::now();
         while !self.is_raised.swap(false, AcqRel) {
@@ -43,7 +48,7 @@ impl Signal {
             if left.is_zero() {
                 return false;
             }
-            thread::park_timeout(left);
+            thread::park_timeout(left.min(longest));
         }
         true
     }
@@ -63,13 +68,32 @@ mod tests {
         assert!(!signal.wait(Duration::ZERO));
     }
 
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// Without a wake-up the end of the time would end the wait.
     #[test]
     fn it_wakes_the_thread_that_waits() {
-        let signal = Signal::default();
-        std::thread::scope(|scope| {
-            let waiter = scope.spawn(|| signal.wait(Duration::from_secs(60)));
+        for _ in 0..100 {
+            let (signal, begun) = (Signal::default(), Instant::now());
+            thread::scope(|scope| {
+                let waiter = scope.spawn(|| signal.wait(LONG));
+                while signal.waiter.get().is_none() {
+                    thread::yield_now();
+                }
+                signal.raise();
+                assert!(waiter.join().expect("it waits") && begun.elapsed() < LONG / 2);
+            });
+        }
+    }
+
+    #[test]
+    fn another_thread_waits_as_well() {
+        let (signal, begun) = (Signal::default(), Instant::now());
+        assert!(!signal.wait(Duration::ZERO));
+        thread::scope(|scope| {
+            let waiter = scope.spawn(|| signal.wait(LONG));
             signal.raise();
-            assert!(waiter.join().expect("it waits"));
+            assert!(waiter.join().expect("it waits") && begun.elapsed() < LONG / 2);
         });
     }
 }

@@ -285,13 +285,7 @@ impl Balancer {
     /// Adds and removes targets, in this order; the policy follows once.
     pub fn change_targets(&mut self, now_ns: u64, changes: &[TargetChange<'_>]) {
         let names = self.names_after(changes);
-        if changes.len() > FEW {
-            return self.change_named(now_ns, changes.iter().copied(), &names, |_, _| {});
-        }
-        self.roster.change(changes.iter().copied(), &names);
-        let changed: Changed = changes.iter().map(TargetChange::target).collect();
-        dispatch!(&mut self.state, follow_few(now_ns, &self.roster, &changed));
-        self.forget(now_ns, changes.iter().copied());
+        self.change_named(now_ns, changes.iter().copied(), &names, |_, _| {});
     }
 
     /// As [`Balancer::change_targets`], with another change after it, which adds what it changes to the targets that have
@@ -302,17 +296,11 @@ impl Balancer {
         changes: &[TargetChange<'_>],
         then: impl FnOnce(&mut Roster, &mut Changed),
     ) {
-        let mut changed: Changed = changes.iter().map(TargetChange::target).collect();
-        if !changes.is_empty() {
-            let names = self.names_after(changes);
-            self.roster.change(changes.iter().copied(), &names);
-        }
-        then(&mut self.roster, &mut changed);
-        self.follow(now_ns, &changed);
-        self.forget(now_ns, changes.iter().copied());
+        let names = if changes.is_empty() { self.roster.names().clone() } else { self.names_after(changes) };
+        self.change_named(now_ns, changes.iter().copied(), &names, then);
     }
 
-    /// The same with the names of all targets after the changes, no two of which are equal.
+    /// As [`Balancer::change_shown`], with the names of all targets after the changes, no two of which are equal.
     pub(crate) fn change_named<'a>(
         &mut self,
         now_ns: u64,
