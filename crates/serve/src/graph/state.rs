@@ -147,7 +147,7 @@ impl ProcessState {
         self.graph_ended.raise();
     }
 
-    /// Whether there are many of them to be given back, for each thread; if so, that begins now. Each call of the C library visits
+    /// Whether there are `many` of them for each thread to be given back; if so, that begins now. Each call of the C library visits
     /// the heaps of all threads.
     pub fn takes_freed(&self, many: usize) -> bool {
         let are_many = self.freed.load(Relaxed) >= many * self.mail.len();

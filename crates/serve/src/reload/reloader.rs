@@ -585,7 +585,7 @@ impl Reloader {
         let shares_cores = self.process.loops() as usize > self.cores;
         let many = if shares_cores { 8 * MANY } else { MANY };
         let state = &self.process.state;
-        // What a reload leaves is given back in any case, what changes of members leave once it is much.
+        // What a reload leaves is given back in any case; there, what changes of members leave once it is much.
         let (mut owes, mut last) = (true, Instant::now());
         while !is_asked() {
             if state.takes_freed(many) {
@@ -599,7 +599,9 @@ impl Reloader {
             lock(&self.former).retain(|part| Arc::strong_count(part) > 1);
             // Until nothing has been freed for a while, here or by a loop.
             let wait = if owes { SETTLES } else { Duration::MAX };
-            if !state.graph_ended.wait(wait) {
+            if state.graph_ended.wait(wait) {
+                owes |= !shares_cores;
+            } else {
                 weir_heap::give_back();
                 (owes, last) = (false, Instant::now());
             }
