@@ -23,6 +23,10 @@ pub(crate) struct Line {
     pub(crate) is_sensitive: bool,
 }
 
+/// Bytes and lines that are kept for the next head.
+const KEPT_BYTES: usize = 8 * 1024;
+const KEPT_LINES: usize = 128;
+
 /// A head's bytes and its field lines.
 #[derive(Default, Debug, Clone)]
 pub(crate) struct Block {
@@ -37,6 +41,13 @@ impl Block {
         self.bytes.clear();
         self.lines.clear();
         self.seen = Names::default();
+    }
+
+    /// Frees a buffer that is larger than most heads need.
+    pub(crate) fn trim(&mut self) {
+        if self.bytes.capacity() > KEPT_BYTES || self.lines.capacity() > KEPT_LINES {
+            *self = Block::default();
+        }
     }
 
     /// The bytes between two offsets; empty if there are none.
@@ -90,5 +101,26 @@ impl Block {
     /// Whether Connection has this field's name among its options.
     pub(crate) fn has_token_of(&self, field: &[u8]) -> bool {
         self.has_token(Name::Connection, field)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_buffers_are_not_kept() {
+        let of = |bytes: usize, lines: usize| Block {
+            bytes: Vec::with_capacity(bytes),
+            lines: Vec::with_capacity(lines),
+            seen: Names::default(),
+        };
+        let kept = |mut block: Block| {
+            block.trim();
+            (block.bytes.capacity(), block.lines.capacity())
+        };
+        assert_eq!(kept(of(KEPT_BYTES, KEPT_LINES)), (KEPT_BYTES, KEPT_LINES));
+        assert_eq!(kept(of(KEPT_BYTES + 1, 1)), (0, 0));
+        assert_eq!(kept(of(1, KEPT_LINES + 1)), (0, 0));
     }
 }

@@ -29,6 +29,12 @@ pub struct Request {
 }
 
 impl Request {
+    /// Frees the buffers that are larger than most heads need; what was read is gone then. For one that is kept to be read into
+    /// again.
+    pub fn trim(&mut self) {
+        self.block.trim();
+    }
+
     /// Reads a whole HTTP/1.x head: `head` as [`crate::Seek::request`] found it. Everything of syntax and framing is
     /// checked here; after an error the object holds nothing of use. (RFC 9112 §2 to §6, RFC 9110 §5 and §7.2.)
     pub fn parse(&mut self, head: &[u8], limits: &Limits) -> Result<(), Refusal> {

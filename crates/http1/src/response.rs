@@ -33,6 +33,12 @@ pub struct Response {
 }
 
 impl Response {
+    /// Frees the buffers that are larger than most heads need; what was read is gone then. For one that is kept to be read into
+    /// again.
+    pub fn trim(&mut self) {
+        self.block.trim();
+    }
+
     /// Reads a whole head that answers `asked`. Every refusal is a 502 (RFC 9112 §4 to §6).
     pub fn parse(&mut self, head: &[u8], asked: RequestInfo, limits: &Limits) -> Result<(), Refusal> {
         self.read(head, asked, limits).map_err(Refusal::in_response)

@@ -50,7 +50,7 @@ struct Entry {
     is_empty: bool,
 }
 
-/// The streams that can send DATA. Without any it holds no memory.
+/// The streams that can send DATA.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
     ready: Vec<Entry>,
@@ -112,6 +112,13 @@ impl Schedule {
         if let Some(at) = self.position(slot) {
             self.ready.swap_remove(at);
         }
+        if self.ready.is_empty() {
+            self.turn = 0;
+        }
+    }
+
+    /// Frees the memory of a connection whose last stream has ended.
+    pub(crate) fn rest(&mut self) {
         if self.ready.is_empty() {
             *self = Schedule::default();
         }
@@ -217,6 +224,8 @@ mod tests {
         schedule.remove(1);
         assert_eq!(schedule.first(false), None);
         schedule.remove(0);
+        assert!(schedule.footprint() > 0);
+        schedule.rest();
         assert_eq!(schedule.footprint(), 0);
     }
 }

@@ -158,6 +158,9 @@ impl Connection {
             if record.is_credited {
                 self.owed.forget_update(slot);
             }
+            if self.streams.is_empty() {
+                self.schedule.rest();
+            }
         }
     }
 

@@ -33,7 +33,7 @@ pub struct Core {
     pub buffers: Rc<Buffers>,
     /// Pipes between sockets.
     pipes: Rc<Pipes>,
-    /// Memory of requests' futures.
+    /// Memory of what is made for each request.
     pub reuse: Reuse,
     /// Objects that are used again.
     pub spares: Spares,

@@ -1,53 +1,94 @@
-//! Reused memory for futures that are made for each request: requests arrive in bursts, and the system's allocator
-//! keeps only seven free pieces of a size at hand. And objects with buffers that have grown, such as heads of messages.
+//! Reused memory for futures and values that are made for each request: requests arrive in bursts, and the system's
+//! allocator keeps only seven free pieces of a size at hand. And objects with buffers that have grown, such as heads of
+//! messages.
 
 use std::any::Any;
 use std::cell::RefCell;
 use std::future::Future;
+use std::ops::{Deref, DerefMut};
 use std::pin::Pin;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::{Context, Poll};
 
-/// Pieces of one kind that are kept.
+/// Pieces of one type that are kept: for 256 requests at once.
 const KEPT: usize = 256;
-/// Objects of one type that are kept.
-const SPARES_KEPT: usize = 64;
+/// Objects of one type that are kept, for as many.
+const SPARES_KEPT: usize = 256;
 
-/// The free pieces of a loop, by the kind of future.
+/// The free pieces of a loop, by the type of what lay in them.
 #[derive(Default)]
 pub struct Reuse(RefCell<Vec<Rc<dyn Any>>>);
 
-/// The free pieces of one kind.
-struct Kind<F>(RefCell<Vec<Piece<F>>>);
+/// The memory of futures or values of one type: its free pieces.
+pub struct Memory<T>(RefCell<Vec<Piece<T>>>);
 
-type Piece<F> = Pin<Box<Option<F>>>;
+type Piece<T> = Pin<Box<Option<T>>>;
 
-/// A boxed future whose memory is returned when it is dropped.
-pub struct ReusedBox<F> {
+/// A boxed future or value whose memory is returned when it is dropped.
+pub struct ReusedBox<T> {
     /// `None` only during the drop.
-    piece: Option<Piece<F>>,
-    home: Rc<Kind<F>>,
+    piece: Option<Piece<T>>,
+    home: Rc<Memory<T>>,
 }
 
-/// The memory of futures of one kind.
-pub struct Memory<F>(Rc<Kind<F>>);
+/// A value with several owners, whose memory is returned when the last of them drops it.
+pub struct Shared<T>(Rc<SharedPiece<T>>);
+
+/// A shared value, and where its memory returns to.
+struct SharedPiece<T> {
+    value: Option<T>,
+    /// Weak, since it owns the free pieces.
+    home: Weak<SharedMemory<T>>,
+}
+
+/// The memory of shared values of one type: its free pieces.
+struct SharedMemory<T>(RefCell<Vec<Rc<SharedPiece<T>>>>);
+
+/// The message of a panic that can't happen: pieces are filled before they are lent.
+const FILLED: &str = "a lent piece holds its value";
 
 impl Reuse {
-    /// Boxes a future; `memory` caches where its kind has memory.
-    pub fn boxed<F: Future + 'static>(&self, memory: &mut Option<Memory<F>>, future: F) -> ReusedBox<F> {
-        memory.get_or_insert_with(|| self.memory()).boxed(future)
+    /// Boxes a future or value; `memory` caches where its type has memory.
+    pub fn boxed<T: 'static>(&self, memory: &mut Option<Rc<Memory<T>>>, value: T) -> ReusedBox<T> {
+        let home = memory.get_or_insert_with(|| self.memory()).clone();
+        ReusedBox { piece: Some(home.fill(value)), home }
     }
 
-    fn memory<F: 'static>(&self) -> Memory<F> {
+    /// Boxes a value.
+    pub fn put<T: 'static>(&self, value: T) -> ReusedBox<T> {
+        let home = self.memory();
+        ReusedBox { piece: Some(home.fill(value)), home }
+    }
+
+    /// Puts a value where it can have several owners.
+    pub fn share<T: 'static>(&self, value: T) -> Shared<T> {
+        let home = self.memory_of(|| SharedMemory::<T>(RefCell::default()));
+        let spare = home.0.borrow_mut().pop();
+        Shared(match spare {
+            Some(mut piece) => {
+                Rc::get_mut(&mut piece).expect("nothing shares a free piece").value = Some(value);
+                piece
+            }
+            None => Rc::new(SharedPiece { value: Some(value), home: Rc::downgrade(&home) }),
+        })
+    }
+
+    /// The memory of futures or values of this type.
+    pub fn memory<T: 'static>(&self) -> Rc<Memory<T>> {
+        self.memory_of(|| Memory::<T>(RefCell::default()))
+    }
+
+    /// The memory of this kind; a new one, if it has none.
+    fn memory_of<M: 'static>(&self, new: impl FnOnce() -> M) -> Rc<M> {
         let mut kinds = self.0.borrow_mut();
-        if let Some(kind) = kinds.iter().find(|kind| kind.is::<Kind<F>>())
+        if let Some(kind) = kinds.iter().find(|kind| kind.is::<M>())
             && let Ok(kind) = kind.clone().downcast()
         {
-            return Memory(kind);
+            return kind;
         }
-        let kind = Rc::new(Kind::<F>(RefCell::default()));
+        let kind = Rc::new(new());
         kinds.push(kind.clone());
-        Memory(kind)
+        kind
     }
 }
 
@@ -78,17 +119,31 @@ fn find<T: 'static>(lists: &mut [Box<dyn Any>]) -> Option<&mut Vec<Box<T>>> {
     lists.iter_mut().find_map(|list| list.downcast_mut())
 }
 
-impl<F: Future> Memory<F> {
-    fn boxed(&self, future: F) -> ReusedBox<F> {
-        let piece = self.0.0.borrow_mut().pop();
-        let piece = match piece {
+impl<T> Memory<T> {
+    /// Puts this future or value into a piece.
+    pub(crate) fn fill(&self, value: T) -> Piece<T> {
+        let piece = self.0.borrow_mut().pop();
+        match piece {
             Some(mut piece) => {
-                piece.as_mut().set(Some(future));
+                piece.as_mut().set(Some(value));
                 piece
             }
-            None => Box::pin(Some(future)),
-        };
-        ReusedBox { piece: Some(piece), home: self.0.clone() }
+            None => Box::pin(Some(value)),
+        }
+    }
+
+    /// Keeps a piece whose content was dropped, unless there are enough.
+    pub(crate) fn keep(&self, piece: Piece<T>) {
+        let mut free = self.0.borrow_mut();
+        if free.len() < KEPT {
+            free.push(piece);
+        }
+    }
+
+    /// The number of free pieces.
+    #[cfg(test)]
+    pub(crate) fn free(&self) -> usize {
+        self.0.borrow().len()
     }
 }
 
@@ -103,15 +158,73 @@ impl<F: Future> Future for ReusedBox<F> {
     }
 }
 
+impl<T> ReusedBox<T> {
+    /// The value.
+    pub fn into_inner(mut self) -> T
+    where
+        T: Unpin,
+    {
+        let mut piece = self.piece.take().expect(FILLED);
+        let value = piece.take().expect(FILLED);
+        self.home.keep(piece);
+        value
+    }
+}
+
+impl<T> Deref for ReusedBox<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.piece.as_ref().and_then(|piece| piece.as_ref().get_ref().as_ref()).expect(FILLED)
+    }
+}
+
+impl<T: Unpin> DerefMut for ReusedBox<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.piece.as_mut().and_then(|piece| piece.as_mut().get_mut().as_mut()).expect(FILLED)
+    }
+}
+
+impl<T> Shared<T> {
+    /// The value, if nothing else shares it.
+    pub fn into_inner(mut this: Shared<T>) -> Option<T> {
+        Rc::get_mut(&mut this.0)?.value.take()
+    }
+}
+
+impl<T> Clone for Shared<T> {
+    fn clone(&self) -> Shared<T> {
+        Shared(self.0.clone())
+    }
+}
+
+impl<T> Deref for Shared<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.value.as_ref().expect(FILLED)
+    }
+}
+
+impl<T> Drop for Shared<T> {
+    fn drop(&mut self) {
+        let Some(last) = Rc::get_mut(&mut self.0) else { return };
+        // Drops what it owned, which may begin another value of its type.
+        drop(last.value.take());
+        let Some(home) = self.0.home.upgrade() else { return };
+        let mut free = home.0.borrow_mut();
+        if free.len() < KEPT {
+            free.push(self.0.clone());
+        }
+    }
+}
+
 impl<F> Drop for ReusedBox<F> {
     fn drop(&mut self) {
         let Some(mut piece) = self.piece.take() else { return };
         // Drops what it owned, which may begin another future of its kind.
         piece.as_mut().set(None);
-        let mut free = self.home.0.borrow_mut();
-        if free.len() < KEPT {
-            free.push(piece);
-        }
+        self.home.keep(piece);
     }
 }
 
@@ -133,6 +246,37 @@ mod tests {
         }
         assert!(spares.take::<Vec<usize>>().is_empty());
         assert_eq!(*spares.take::<String>(), "other");
+    }
+
+    #[test]
+    fn a_value_gives_its_memory_back_when_it_is_dropped_or_taken() {
+        let reuse = Reuse::default();
+        let mut value = reuse.put(vec![1]);
+        value.push(2);
+        assert_eq!((&value[..], reuse.memory::<Vec<i32>>().free()), (&[1, 2][..], 0));
+        drop(value);
+        assert_eq!(reuse.memory::<Vec<i32>>().free(), 1);
+        assert_eq!(reuse.put(vec![3]).into_inner(), [3]);
+        assert_eq!(reuse.memory::<Vec<i32>>().free(), 1);
+    }
+
+    #[test]
+    fn a_shared_value_gives_its_memory_back_with_the_last_of_its_owners() {
+        let reuse = Reuse::default();
+        let free = || reuse.memory_of(|| SharedMemory::<Rc<()>>(RefCell::default())).0.borrow().len();
+        let held = Rc::new(());
+        let first = reuse.share(held.clone());
+        let second = first.clone();
+        drop(first);
+        assert_eq!((free(), Rc::strong_count(&second)), (0, 2));
+        drop(second);
+        assert_eq!((free(), Rc::strong_count(&held)), (1, 1));
+        let first = reuse.share(held.clone());
+        let second = first.clone();
+        assert!(Shared::into_inner(first).is_none());
+        assert_eq!((free(), Rc::strong_count(&held)), (0, 2));
+        assert!(Shared::into_inner(second).is_some_and(|value| Rc::ptr_eq(&value, &held)));
+        assert_eq!((free(), Rc::strong_count(&held)), (1, 1));
     }
 
     #[test]

@@ -50,17 +50,19 @@ impl Drop for CarriedConnection {
 }
 
 impl Requests {
-    fn exchange(
+    /// Answers a request; the future holds `held` until it has ended.
+    fn exchange<T: 'static>(
         &self,
+        held: T,
         client: ClientEnd,
         request: Box<Request>,
         last: bool,
-    ) -> impl Future<Output = Disposition> + use<> + 'static {
+    ) -> impl Future<Output = Disposition> + use<T> + 'static {
         let (core, pinned) = (self.lp.core.clone(), self.pinned.clone());
         let graph = self.lp.graph_of(self.session.listener.entry);
         let carried = self.fresh.take().unwrap_or_else(|| CarriedConnection::new(&self.lp));
         async move {
-            let _carried = carried;
+            let _held = (carried, held);
             // No client comes in before there is a graph.
             let Some((graph, node)) = graph else { return Disposition::Abort };
             serve(core, graph, node, client, pinned, request, last).await
@@ -75,17 +77,19 @@ impl h1::server::Handler for Requests {
         request: Box<Request>,
         last: bool,
     ) -> impl Future<Output = Disposition> + use<> + 'static {
-        self.exchange(ClientEnd::H1(stream), request, last)
+        self.exchange((), ClientEnd::H1(stream), request, last)
     }
 }
 
 impl h2::server::Handler for Requests {
     fn exchange(
         &self,
+        open: h2::server::Open,
         stream: h2::server::Stream,
         request: Box<Request>,
     ) -> impl Future<Output = Disposition> + use<> + 'static {
-        self.exchange(ClientEnd::H2(Box::new(stream)), request, false)
+        let stream = self.lp.core.reuse.put(stream);
+        self.exchange(open, ClientEnd::H2(stream), request, false)
     }
 }
 

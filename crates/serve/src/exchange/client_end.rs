@@ -14,13 +14,14 @@ use weir_http1::{Edits, Response, Trailers};
 use weir_http2::ErrorCode;
 use weir_net::io::buffers::Input;
 use weir_net::io::pipes::Pipe;
+use weir_net::io::reuse::ReusedBox;
 
 /// A request's client.
 pub(crate) enum ClientEnd {
     /// HTTP/1.0 or HTTP/1.1.
     H1(server::Stream),
     /// HTTP/2.
-    H2(Box<h2::server::Stream>),
+    H2(ReusedBox<h2::server::Stream>),
 }
 
 /// Each method calls that of the protocol.

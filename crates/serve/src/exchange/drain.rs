@@ -7,7 +7,7 @@
 
 use super::failure::FailureCause;
 use super::hold::Holds;
-use super::origin_reply::OriginReply;
+use super::origin_reply::{OriginReply, OriginReplyBox};
 use crate::message::Piece;
 use crate::sync::buffered::BufferedBytes;
 use std::future::poll_fn;
@@ -22,7 +22,7 @@ use weir_policy::{Kind, Outcome};
 /// begun.
 pub(crate) async fn drain(
     core: Rc<Core>,
-    mut reply: Box<OriginReply>,
+    mut reply: OriginReplyBox,
     mut holds: Holds,
     in_all: Option<Sleep>,
 ) {
@@ -48,7 +48,7 @@ pub(crate) async fn drain(
     match outcome {
         None => {
             holds.finish((status >= 500).then_some(Kind::Status5xx), Some(status));
-            reply.give_back_drained(&core);
+            reply.into_inner().give_back_drained(&core);
         }
         failed => {
             holds.finish(failed, None);

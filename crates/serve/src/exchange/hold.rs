@@ -3,7 +3,7 @@
 //! A hold that is dropped unfinished was cancelled; a hold that is finished is given the request's outcome.
 
 use super::drain;
-use super::origin_reply::OriginReply;
+use super::origin_reply::OriginReplyBox;
 use super::reply::{Answer, Reply, ReplySource};
 use super::time_limit::TimeLimit;
 use super::{Exchange, Failure};
@@ -220,7 +220,7 @@ impl Holds {
 
     /// Ends a response that hold `at` broke off: the holds around it are given the kind, those inside are cancelled. A
     /// crash also ends what would continue without a client.
-    pub fn broken(mut self, at: usize, kind: Kind, ex: &Exchange, reply: Box<OriginReply>) {
+    pub fn broken(mut self, at: usize, kind: Kind, ex: &Exchange, reply: OriginReplyBox) {
         let around: SmallVec<[Hold; 1]> = self.0.drain((at + 1).min(self.0.len())..).collect();
         let broke = self.0.pop();
         Holds(around).finish(Some(kind), None);
@@ -245,12 +245,12 @@ impl Holds {
     }
 
     /// Handles the loss of the client: what continues without it does so in the background, the rest is cancelled.
-    pub fn cancel(self, ex: &Exchange, reply: Box<OriginReply>) {
+    pub fn cancel(self, ex: &Exchange, reply: OriginReplyBox) {
         self.end(ex, reply, false);
     }
 
     /// The same. `late`: it is not the client but a time limit that ends the response.
-    fn end(mut self, ex: &Exchange, reply: Box<OriginReply>, late: bool) {
+    fn end(mut self, ex: &Exchange, reply: OriginReplyBox, late: bool) {
         if reply.is_sent_whole() && ex.is_complete() && self.keep_what_goes_on() {
             let core = ex.core.clone();
             ex.core.runtime.spawn(drain::drain(core, reply, self, None));

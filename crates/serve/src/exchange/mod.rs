@@ -52,6 +52,7 @@ use std::task::{Context, Poll};
 use weir_http1::{Checked, Hop, Request, Version};
 use weir_net::io::Core;
 use weir_net::io::pipes::Pipe;
+use weir_net::io::reuse::Shared;
 use weir_plan::KeySource;
 use weir_policy::Kind;
 use weir_policy::key;
@@ -67,7 +68,7 @@ pub(crate) type Run = Pin<Box<dyn Future<Output = Answer>>>;
 /// The nodes that a request runs through, from its beginning to its end: what nodes know of their graph.
 pub(crate) trait Graph {
     /// Runs a request, beginning at this node.
-    fn start(self: Rc<Self>, ex: Rc<Exchange>, ctx: RequestContext, node: NodeId) -> Run;
+    fn start(self: Rc<Self>, ex: Shared<Exchange>, ctx: RequestContext, node: NodeId) -> Run;
 
     /// A server's name for log lines; `None`: the node is not a server.
     fn describe(&self, node: NodeId) -> Option<String>;
@@ -209,10 +210,10 @@ impl Exchange {
     }
 
     /// Runs it from a node of the graph that this path is in: for nodes that act on the answer of what is behind them.
-    pub fn start(self: &Rc<Self>, ctx: RequestContext, node: NodeId) -> Run {
-        let graph = self.graph_of(&ctx);
+    pub fn start(ex: &Shared<Exchange>, ctx: RequestContext, node: NodeId) -> Run {
+        let graph = ex.graph_of(&ctx);
         match graph {
-            Some(graph) => graph.start(self.clone(), ctx, node),
+            Some(graph) => graph.start(ex.clone(), ctx, node),
             None => Box::pin(std::future::ready(Err(Failure::new(Kind::NoTarget)))),
         }
     }

@@ -8,6 +8,10 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Edits, Response};
 use weir_net::io::Core;
+use weir_net::io::reuse::ReusedBox;
+
+/// A response of an origin, in memory that is used again.
+pub(crate) type OriginReplyBox = ReusedBox<OriginReply>;
 
 /// A response of an origin.
 pub(crate) struct OriginReply {
@@ -86,7 +90,7 @@ impl OriginReply {
     }
 
     /// Discards the response. Its connection is kept if the rest has already arrived.
-    pub fn discard(mut self: Box<Self>, ex: &Exchange) {
+    pub fn discard(mut self, ex: &Exchange) {
         if self.origin.skip_what_is_here() {
             self.give_back(ex);
         }
@@ -94,9 +98,9 @@ impl OriginReply {
 
     /// Ends the exchange and keeps the connection if it can be reused. This and [`OriginReply::give_back_drained`]
     /// are the only ways into a pool.
-    pub fn give_back(self: Box<Self>, ex: &Exchange) {
+    pub fn give_back(self, ex: &Exchange) {
         let sent = ex.is_complete() && self.is_sent_whole();
-        let OriginReply { upstream, origin, .. } = *self;
+        let OriginReply { upstream, origin, .. } = self;
         if let Some(conn) = origin.end(&ex.core, sent) {
             match conn.is_bound() {
                 true => ex.pinned.put(&*upstream, conn, ex.core.recent()),
@@ -106,9 +110,9 @@ impl OriginReply {
     }
 
     /// The same after a drain: the request was complete, and its client is gone.
-    pub fn give_back_drained(self: Box<Self>, core: &Core) {
+    pub fn give_back_drained(self, core: &Core) {
         let sent = self.is_sent_whole();
-        let OriginReply { upstream, origin, .. } = *self;
+        let OriginReply { upstream, origin, .. } = self;
         if let Some(conn) = origin.end(core, sent).filter(|conn| !conn.is_bound()) {
             upstream.put(core, conn);
         }

@@ -2,7 +2,7 @@
 
 use super::failure::FailureCause;
 use super::hold::Holds;
-use super::origin_reply::OriginReply;
+use super::origin_reply::{OriginReply, OriginReplyBox};
 use super::serve::{has_gone, left};
 use super::{Exchange, Failure, failure_log, pipes};
 use crate::log::Line;
@@ -10,8 +10,8 @@ use crate::message::{Disposition, Piece, ResponseHead};
 use crate::metrics::RequestLimit;
 use crate::sync::buffered::BufferedBytes;
 use std::future::poll_fn;
-use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use weir_net::io::reuse::Shared;
 use weir_net::io::runtime::AfterOthers;
 use weir_policy::Kind;
 
@@ -34,8 +34,8 @@ enum BrokenBody {
 
 /// Forwards a response, from its head to its end.
 pub(super) async fn relay(
-    ex: &Rc<Exchange>,
-    mut reply: Box<OriginReply>,
+    ex: &Shared<Exchange>,
+    mut reply: OriginReplyBox,
     mut holds: Holds,
     close: bool,
     line: &mut Line,
@@ -63,7 +63,7 @@ pub(super) async fn relay(
             holds.finish((status >= 500).then_some(Kind::Status5xx), Some(status));
             let complete = ex.is_complete();
             // The origin and its holds are free, however slowly the client takes the rest.
-            reply.give_back(ex);
+            reply.into_inner().give_back(ex);
             finish(ex, complete, line).await
         }
         // Boxed, as it is rare: a whole answer need not carry its state.
@@ -92,8 +92,8 @@ async fn finish(ex: &Exchange, complete: bool, line: &mut Line) -> Disposition {
 
 /// Ends an exchange whose body broke off: in the log, in the holds, and towards the client.
 async fn break_off(
-    ex: &Rc<Exchange>,
-    reply: Box<OriginReply>,
+    ex: &Shared<Exchange>,
+    reply: OriginReplyBox,
     holds: Holds,
     broken: BrokenBody,
     line: &mut Line,

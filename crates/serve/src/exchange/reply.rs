@@ -1,7 +1,7 @@
 //! The head of a response on its way back, and the holds until its end.
 
 use super::hold::Holds;
-use super::origin_reply::OriginReply;
+use super::origin_reply::OriginReplyBox;
 use super::{Exchange, Failure};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(crate) enum ReplySource {
     /// weir itself: `respond`, `redirect`, a built-in server. The answer is complete, so nothing is held for it.
     Local(Rc<LocalAnswer>),
     /// An origin.
-    Origin(Box<OriginReply>),
+    Origin(OriginReplyBox),
 }
 
 /// A response of weir itself.
@@ -68,7 +68,7 @@ impl Reply {
         let (outcome, status) = (self.outcome(), self.status());
         self.holds.finish(outcome, Some(status));
         if let ReplySource::Origin(origin) = self.source {
-            origin.discard(ex);
+            origin.into_inner().discard(ex);
         }
     }
 

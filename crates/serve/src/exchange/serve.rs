@@ -4,14 +4,14 @@ use super::abort::{Abort, AbortFlag};
 use super::built_in;
 use super::failure::{Failure, FailureCause};
 use super::hold::Holds;
-use super::origin_reply::OriginReply;
+use super::origin_reply::OriginReplyBox;
 use super::reply::{Answer, LocalAnswer, Reply, ReplySource};
 use super::{
     ClientEnd, Exchange, Graph, NodeId, PinnedConnection, RequestContext, answer, failure_log, hop, relay,
     switch, tunnel,
 };
 use crate::log::{Entry, History, Line};
-use crate::message::{Disposition, Piece};
+use crate::message::{Disposition, Piece, keep_request};
 use crate::metrics::{ExchangeOutcome, RequestLimit};
 use crate::sync::buffered::BufferedBytes;
 use crate::sync::panics::{Panicked, caught, run_caught};
@@ -24,6 +24,7 @@ use std::task::{Context, Poll};
 use weir_http1::{Edits, Framing, OwnAnswer, Request, Version};
 use weir_http2::ErrorCode;
 use weir_net::io::Core;
+use weir_net::io::reuse::Shared;
 use weir_policy::Kind;
 use weir_workload::{RequestDraws, RunRequest};
 
@@ -35,7 +36,7 @@ pub(crate) trait Serves: Graph + Sized + 'static {
     /// Runs a request from this node, without boxing the future.
     fn run(
         self: Rc<Self>,
-        ex: Rc<Exchange>,
+        ex: Shared<Exchange>,
         ctx: RequestContext,
         node: NodeId,
     ) -> impl Future<Output = Answer> + 'static;
@@ -76,7 +77,8 @@ pub(crate) async fn serve<G: Serves>(
     let close = last || checked.close || !request.keep_alive();
     let here = checked.here;
     client.session().deadline.set(None);
-    let ex = Rc::new(Exchange::new(core, graph.clone(), client, pinned, request, checked));
+    let ex = Exchange::new(core.clone(), graph.clone(), client, pinned, request, checked);
+    let ex = core.reuse.share(ex);
     ex.listener().counts.in_flight.one();
     let mut unlogged = Unlogged { ex: ex.clone(), line: Line::default(), has_ended: false };
     let line = &mut unlogged.line;
@@ -105,15 +107,15 @@ pub(crate) async fn serve<G: Serves>(
     };
     unlogged.has_ended = true;
     drop(unlogged);
-    if let Some(ex) = Rc::into_inner(ex) {
-        ex.core.spares.keep(ex.request);
+    if let Some(ex) = Shared::into_inner(ex) {
+        keep_request(&ex.core, ex.request);
     }
     after
 }
 
 /// An exchange that has no line in the access log yet; dropping this writes it, however the exchange ended.
 struct Unlogged {
-    ex: Rc<Exchange>,
+    ex: Shared<Exchange>,
     line: Line,
     /// If not, it was cut off, for example by the end of a drain.
     has_ended: bool,
@@ -236,7 +238,7 @@ async fn answer_here(ex: &Exchange, here: OwnAnswer, close: bool, line: &mut Lin
 }
 
 /// Runs the nodes while the client is there.
-async fn find<G: Serves>(ex: &Rc<Exchange>, graph: Rc<G>, node: NodeId) -> Answer {
+async fn find<G: Serves>(ex: &Shared<Exchange>, graph: Rc<G>, node: NodeId) -> Answer {
     let mut ctx = RequestContext::new(ex.draw);
     if ex.id.is_some() {
         let mut edits = Edits::default();
@@ -296,7 +298,7 @@ pub(super) fn has_gone(cx: &mut Context<'_>, ex: &Exchange) -> bool {
 }
 
 /// Sends the answer or the failure.
-async fn pass_on(ex: &Rc<Exchange>, answered: Answer, close: bool, line: &mut Line) -> Disposition {
+async fn pass_on(ex: &Shared<Exchange>, answered: Answer, close: bool, line: &mut Line) -> Disposition {
     match answered.and_then(|reply| switch::refuse_ignored(ex, reply)) {
         Err(failure) if failure.is_aborted() => {
             line.give_up();
@@ -383,12 +385,7 @@ pub(super) fn left(ex: &Exchange, line: &mut Line) {
 }
 
 /// Turns the connection into a tunnel for the protocol that both sides agreed on.
-async fn upgrade(
-    ex: &Exchange,
-    mut reply: Box<OriginReply>,
-    mut holds: Holds,
-    line: &mut Line,
-) -> Disposition {
+async fn upgrade(ex: &Exchange, mut reply: OriginReplyBox, mut holds: Holds, line: &mut Line) -> Disposition {
     holds.end_timeouts();
     reply.held = BufferedBytes::default();
     ex.name(&mut reply.edits);

@@ -38,6 +38,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
+use weir_net::io::reuse::Shared;
 use weir_plan as plan;
 
 /// The nodes, by their number in the plan.
@@ -66,7 +67,7 @@ pub(crate) struct Graph {
 }
 
 impl exchange::Graph for Graph {
-    fn start(self: Rc<Self>, ex: Rc<Exchange>, ctx: RequestContext, node: NodeId) -> Run {
+    fn start(self: Rc<Self>, ex: Shared<Exchange>, ctx: RequestContext, node: NodeId) -> Run {
         Box::pin(run::run(self, ex, ctx, node))
     }
 
@@ -91,7 +92,7 @@ impl exchange::Graph for Graph {
 impl Serves for Graph {
     fn run(
         self: Rc<Self>,
-        ex: Rc<Exchange>,
+        ex: Shared<Exchange>,
         ctx: RequestContext,
         node: NodeId,
     ) -> impl Future<Output = Answer> + 'static {

@@ -11,12 +11,13 @@ use crate::nodes::queue::Queue;
 use crate::nodes::{Node, check};
 use crate::upstream::server::Server;
 use std::rc::Rc;
+use weir_net::io::reuse::Shared;
 use weir_policy::Kind;
 
 /// Runs a request from this node on.
 pub(super) async fn run(
     mut graph: Rc<Graph>,
-    ex: Rc<Exchange>,
+    ex: Shared<Exchange>,
     mut ctx: RequestContext,
     mut at: NodeId,
 ) -> Answer {
@@ -109,7 +110,7 @@ impl<'a> AttemptNotes<'a> {
     fn begin(
         server: &Rc<Server>,
         at: NodeId,
-        ex: &'a Rc<Exchange>,
+        ex: &'a Shared<Exchange>,
         ctx: &mut RequestContext,
         holds: &mut Holds,
     ) -> AttemptNotes<'a> {

@@ -13,6 +13,8 @@ pub(crate) use to_origin::{
 };
 
 use crate::metrics::{LabelValue as _, RequestLimit};
+use weir_http1::{Request, Response};
+use weir_net::io::Core;
 
 /// The next part of a body, of a request or of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,4 +33,16 @@ pub(crate) fn error_page(status: u16, limit: Option<RequestLimit>) -> String {
         Some(limit) => format!("{status} {reason} ({})\n", limit.name()),
         None => format!("{status} {reason}\n"),
     }
+}
+
+/// Keeps a request for the next head.
+pub(crate) fn keep_request(core: &Core, mut request: Box<Request>) {
+    request.trim();
+    core.spares.keep(request);
+}
+
+/// Keeps a response for the next head.
+pub(crate) fn keep_response(core: &Core, mut response: Box<Response>) {
+    response.trim();
+    core.spares.keep(response);
 }

@@ -13,6 +13,7 @@ use crate::message::Piece;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
+use weir_net::io::reuse::Shared;
 
 /// The node.
 pub(crate) struct Buffered {
@@ -24,14 +25,14 @@ pub(crate) struct Buffered {
 
 impl Buffered {
     /// Buffers the request, runs what is behind, buffers the response.
-    pub async fn run(&self, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
+    pub async fn run(&self, ex: Shared<Exchange>, mut ctx: RequestContext) -> Answer {
         self.read(&ex).await?;
         if ex.checked.expect {
             let mut edits = ctx.edits.as_deref().cloned().unwrap_or_default();
             edits.remove.push(b"expect".to_vec());
             ctx.edits = Some(Rc::new(edits));
         }
-        let mut reply = ex.start(ctx, self.node).await?;
+        let mut reply = Exchange::start(&ex, ctx, self.node).await?;
         if let ReplySource::Origin(origin) = &mut reply.source {
             origin.ahead = origin.ahead.max(self.bytes);
         }

@@ -8,10 +8,10 @@ use crate::exchange::Exchange;
 use crate::exchange::reply::Answer;
 use crate::exchange::{NodeId, RequestContext};
 use std::future::pending;
-use std::rc::Rc;
 use weir_model::crossing;
 use weir_model::sampler::Sampler;
 use weir_net::io::Core;
+use weir_net::io::reuse::Shared;
 use weir_stats::Key;
 
 /// The keys of a cable's draws.
@@ -39,10 +39,10 @@ pub(crate) struct Cable {
 
 impl Cable {
     /// Crosses to the node behind, and back with its answer.
-    pub async fn run(&self, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
+    pub async fn run(&self, ex: Shared<Exchange>, mut ctx: RequestContext) -> Answer {
         cross(&ex.core, self.out(&mut ctx)).await;
         let inner = ctx.beside();
-        let answer = ex.start(inner, self.node).await.map(|reply| reply.leaves(&ex));
+        let answer = Exchange::start(&ex, inner, self.node).await.map(|reply| reply.leaves(&ex));
         cross(&ex.core, self.back(&mut ctx)).await;
         answer
     }

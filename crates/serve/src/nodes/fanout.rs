@@ -7,6 +7,7 @@ use crate::exchange::{NodeId, RequestContext, Run};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
+use weir_net::io::reuse::Shared;
 
 /// The node.
 pub(crate) struct Fanout {
@@ -20,8 +21,10 @@ pub(crate) struct Fanout {
 
 impl Fanout {
     /// Runs them; the deciding answer is the result.
-    pub async fn run(&self, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
-        let begin = |(number, node): (u32, &NodeId)| ex.start(ctx.with_way(ctx.way.branch(number)), *node);
+    pub async fn run(&self, ex: Shared<Exchange>, mut ctx: RequestContext) -> Answer {
+        let begin = |(number, node): (u32, &NodeId)| {
+            Exchange::start(&ex, ctx.with_way(ctx.way.branch(number)), *node)
+        };
         let mut open: Vec<Run> = (0..).zip(&self.nodes).map(begin).collect();
         if open.is_empty() {
             return Ok(Reply::own(self.empty.clone()));

@@ -18,6 +18,7 @@ use std::future::{pending, poll_fn};
 use std::rc::Rc;
 use std::task::Poll;
 use weir_net::io::Core;
+use weir_net::io::reuse::Shared;
 use weir_plan::Mode;
 use weir_policy::Kind;
 
@@ -87,17 +88,17 @@ impl Faulty {
     }
 
     /// Runs what is behind until it crashes; the answer of a process that pauses waits until it goes on.
-    pub async fn run(&self, ex: Rc<Exchange>, ctx: RequestContext) -> Answer {
+    pub async fn run(&self, ex: Shared<Exchange>, ctx: RequestContext) -> Answer {
         if self.mode == Mode::Pause {
             let core = ex.core.clone();
-            let answer = ex.start(ctx, self.node).await;
+            let answer = Exchange::start(&ex, ctx, self.node).await;
             self.go_on(&core).await;
             return answer;
         }
         let Some(mut watch) = ctx.process.as_ref().map(|p| CrashWatch::one(p, &ex.core)) else {
-            return ex.start(ctx, self.node).await;
+            return Exchange::start(&ex, ctx, self.node).await;
         };
-        let mut behind = ex.start(ctx, self.node);
+        let mut behind = Exchange::start(&ex, ctx, self.node);
         let answer = poll_fn(|cx| {
             // An answer that arrives as it goes down is in time.
             if let Poll::Ready(answer) = behind.as_mut().poll(cx) {

@@ -6,8 +6,8 @@ use crate::exchange::Failure;
 use crate::exchange::failure::FailureCause;
 use crate::exchange::reply::Answer;
 use crate::exchange::{NodeId, RequestContext};
-use std::rc::Rc;
 use weir_model::flaky;
+use weir_net::io::reuse::Shared;
 use weir_policy::Kind;
 use weir_stats::Key;
 
@@ -25,9 +25,9 @@ pub(crate) struct Flaky {
 
 impl Flaky {
     /// Runs what is behind; may then fail.
-    pub async fn run(&self, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
+    pub async fn run(&self, ex: Shared<Exchange>, mut ctx: RequestContext) -> Answer {
         let inner = ctx.beside();
-        let reply = ex.start(inner, self.node).await?;
+        let reply = Exchange::start(&ex, inner, self.node).await?;
         if reply.outcome().is_some() || !flaky::fails(self.p, ctx.way.draw(self.key)) {
             return Ok(reply);
         }

@@ -13,6 +13,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 use std::sync::Arc;
 use weir_net::io::Core;
+use weir_net::io::reuse::Shared;
 use weir_policy::gate::{Asker, GateArgs, OtherGate, Place, asker_text};
 
 /// The node.
@@ -39,19 +40,19 @@ impl Gate {
     }
 
     /// Answers a check; one by a connection alone passes. `holds`: what it holds before.
-    pub async fn check(&self, ex: Rc<Exchange>, ctx: RequestContext, holds: Holds) -> Answer {
+    pub async fn check(&self, ex: Shared<Exchange>, ctx: RequestContext, holds: Holds) -> Answer {
         holds.around(self.judge(ex, ctx).await)
     }
 
-    async fn judge(&self, ex: Rc<Exchange>, ctx: RequestContext) -> Answer {
+    async fn judge(&self, ex: Shared<Exchange>, ctx: RequestContext) -> Answer {
         if built_in::connects_only(&ex.request) {
-            return ex.start(ctx, self.node).await;
+            return Exchange::start(&ex, ctx, self.node).await;
         }
         let core: Rc<Core> = ex.core.clone();
         // A socket without addresses does not leave this host.
         let from = ex.peer_address().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
         self.state.with(|state| state.gate.asked(core.now())).await;
-        let reply = ex.start(ctx, self.node).await?;
+        let reply = Exchange::start(&ex, ctx, self.node).await?;
         let is_well = reply.outcome().is_none();
         let others = self.others(core.now()).await;
         let answer = self

@@ -16,6 +16,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use weir_net::io::reuse::Shared;
 use weir_net::io::timers::Sleep;
 use weir_policy::budget::Tokens;
 use weir_policy::config;
@@ -38,7 +39,7 @@ pub(crate) struct Hedge {
 /// One request's attempts.
 struct Attempts<'a> {
     hedge: &'a Hedge,
-    ex: Rc<Exchange>,
+    ex: Shared<Exchange>,
     ctx: RequestContext,
     hedging: Hedging,
     open: Open,
@@ -57,7 +58,7 @@ struct Attempts<'a> {
 
 impl Hedge {
     /// Runs the attempts.
-    pub async fn run(&self, ex: Rc<Exchange>, ctx: RequestContext) -> Answer {
+    pub async fn run(&self, ex: Shared<Exchange>, ctx: RequestContext) -> Answer {
         if let (true, Some(budget)) = (ctx.first, &self.budget) {
             budget.with(|b| b.earn(ex.core.now())).await;
         }
@@ -118,7 +119,7 @@ impl Attempts<'_> {
         if number > 0 {
             self.ex.count_attempt();
         }
-        self.runs.push((number, self.ex.start(ctx, self.hedge.node)));
+        self.runs.push((number, Exchange::start(&self.ex, ctx, self.hedge.node)));
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Answer> {

@@ -5,6 +5,7 @@ use crate::exchange::Exchange;
 use crate::exchange::reply::{Answer, LocalAnswer, Reply, ReplySource};
 use crate::exchange::{NodeId, RequestContext};
 use std::rc::Rc;
+use weir_net::io::reuse::Shared;
 
 /// The node.
 pub(crate) struct Model {
@@ -16,8 +17,8 @@ pub(crate) struct Model {
 
 impl Model {
     /// Runs the model; the answer of its own leaf becomes this server's answer.
-    pub async fn run(&self, ex: Rc<Exchange>, ctx: RequestContext) -> Answer {
-        let reply = ex.start(ctx, self.root).await?;
+    pub async fn run(&self, ex: Shared<Exchange>, ctx: RequestContext) -> Answer {
+        let reply = Exchange::start(&ex, ctx, self.root).await?;
         match &reply.source {
             ReplySource::Local(own) if own.by_server => {
                 let own = Reply { source: ReplySource::Local(self.answer.clone()), holds: reply.holds };

@@ -22,6 +22,7 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 use weir_model::OnCancel;
 use weir_net::io::Core;
+use weir_net::io::reuse::Shared;
 use weir_net::io::timers::Sleep;
 use weir_plan::fixed::ON_CANCEL_DRAIN_NS;
 use weir_policy::Kind;
@@ -120,14 +121,14 @@ impl Queue {
     }
 
     /// Runs what is behind, and acts on the answer: in a built-in server it reports the load.
-    pub async fn act(self: Rc<Self>, ex: Rc<Exchange>, me: NodeId, ctx: RequestContext) -> Answer {
+    pub async fn act(self: Rc<Self>, ex: Shared<Exchange>, me: NodeId, ctx: RequestContext) -> Answer {
         if !self.reports {
             return self.run(ex, me, ctx).await;
         }
         let answer = if self.stops() {
             let mut holds = Holds::default();
             holds.push(self.enter(&ex.core, |since_ns| ex.waited(me, &ctx, since_ns)).await?);
-            holds.around(ex.start(ctx, self.node).await)
+            holds.around(Exchange::start(&ex, ctx, self.node).await)
         } else {
             self.clone().run(ex.clone(), me, ctx).await
         };
@@ -138,7 +139,7 @@ impl Queue {
     }
 
     /// Runs what is behind in a task of its own.
-    async fn run(self: Rc<Self>, ex: Rc<Exchange>, me: NodeId, mut ctx: RequestContext) -> Answer {
+    async fn run(self: Rc<Self>, ex: Shared<Exchange>, me: NodeId, mut ctx: RequestContext) -> Answer {
         let rendezvous = Rc::new(Rendezvous::default());
         // The outer queue is notified through the inner one.
         let detachable = Rc::new(Detachable::inside(ctx.detachable.take()));
@@ -163,7 +164,7 @@ impl Queue {
 struct Leaving<'a> {
     rendezvous: &'a Rendezvous,
     detachable: &'a Detachable,
-    ex: &'a Rc<Exchange>,
+    ex: &'a Shared<Exchange>,
 }
 
 impl Drop for Leaving<'_> {
@@ -186,7 +187,7 @@ impl Drop for Leaving<'_> {
 
 async fn task(
     queue: Rc<Queue>,
-    ex: Rc<Exchange>,
+    ex: Shared<Exchange>,
     me: NodeId,
     ctx: RequestContext,
     rendezvous: Rc<Rendezvous>,
@@ -202,7 +203,7 @@ async fn task(
             let mut holds = Holds::default();
             holds.push(queue.enter(&ex.core, |since_ns| ex.waited(me, &ctx, since_ns)).await?);
             inside.set(true);
-            holds.around(ex.start(ctx, queue.node).await)
+            holds.around(Exchange::start(&ex, ctx, queue.node).await)
         })
     };
     // The limit of a request without its client, from when it has its permit.

@@ -12,6 +12,7 @@ use crate::sync::TryCell;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use weir_net::io::reuse::Shared;
 use weir_policy::budget::Tokens;
 use weir_policy::config;
 use weir_policy::retry::{Attempt, TriedTargets};
@@ -33,7 +34,7 @@ pub(crate) struct Retry {
 
 impl Retry {
     /// Runs what is behind, as often as needed.
-    pub async fn run(self: Rc<Self>, ex: Rc<Exchange>, me: NodeId, ctx: RequestContext) -> Answer {
+    pub async fn run(self: Rc<Self>, ex: Shared<Exchange>, me: NodeId, ctx: RequestContext) -> Answer {
         let same = self.config.work == config::Work::Same;
         let idempotent = ex.request.is_idempotent();
         let tried = (self.config.exclude != config::Exclude::None)
@@ -48,7 +49,7 @@ impl Retry {
             inner.tried = tried.clone().map(|t| (self.config.exclude, t)).or(inner.tried);
             inner.first = ctx.first && attempt == Attempt::FIRST;
             inner.keep = inner.keep.max(replay);
-            let answer = ex.start(inner, self.node).await;
+            let answer = Exchange::start(&ex, inner, self.node).await;
             let (outcome, status) = match &answer {
                 Ok(reply) => (reply.outcome(), Some(reply.status())),
                 Err(failure) if failure.is_clients() => return answer,

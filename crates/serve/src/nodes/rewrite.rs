@@ -10,6 +10,7 @@ use crate::exchange::{Exchange, Failure};
 use crate::exchange::{NodeId, RequestContext};
 use std::rc::Rc;
 use weir_http1::Edits;
+use weir_net::io::reuse::Shared;
 use weir_plan as plan;
 use weir_plan::path::{self, PathRewrite};
 
@@ -52,11 +53,11 @@ impl Rewrite {
     }
 
     /// Changes the request, runs what is behind, changes its response.
-    pub async fn run(&self, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
+    pub async fn run(&self, ex: Shared<Exchange>, mut ctx: RequestContext) -> Answer {
         let view = View::new(&ex, ctx.edits.as_deref());
         let values: Vec<Vec<u8>> = self.config.response_set.iter().map(|(_, t)| view.fill(t)).collect();
         let node = self.request(&ex, &mut ctx)?;
-        let mut reply = ex.start(ctx, node).await?;
+        let mut reply = Exchange::start(&ex, ctx, node).await?;
         match &mut reply.source {
             ReplySource::Origin(origin) => {
                 self.config.response_remove.iter().for_each(|name| remove(&mut origin.edits, name));

@@ -4,6 +4,7 @@ use crate::exchange::Exchange;
 use crate::exchange::reply::{Answer, LocalAnswer, Reply};
 use crate::exchange::{NodeId, RequestContext};
 use std::rc::Rc;
+use weir_net::io::reuse::Shared;
 
 /// The node.
 pub(crate) struct Sequence {
@@ -15,7 +16,7 @@ pub(crate) struct Sequence {
 
 impl Sequence {
     /// Runs them; the last answer is the result.
-    pub async fn run(&self, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
+    pub async fn run(&self, ex: Shared<Exchange>, mut ctx: RequestContext) -> Answer {
         let mut last = Reply::own(self.empty.clone());
         for node in &self.nodes {
             last.discard(&ex);
@@ -23,7 +24,7 @@ impl Sequence {
             ex.load.set(None);
             let mut inner = ctx.beside();
             inner.way.goes_on();
-            last = ex.start(inner, *node).await?;
+            last = Exchange::start(&ex, inner, *node).await?;
             if last.outcome().is_some() {
                 break;
             }

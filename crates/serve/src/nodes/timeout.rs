@@ -13,8 +13,8 @@ use crate::exchange::reply::{Answer, ReplySource};
 use crate::exchange::time_limit::TimeLimit;
 use crate::exchange::{NodeId, RequestContext};
 use std::future::poll_fn;
-use std::rc::Rc;
 use std::task::Poll;
+use weir_net::io::reuse::Shared;
 use weir_policy::Kind;
 
 /// The node.
@@ -30,9 +30,9 @@ pub(crate) struct Timeout {
 
 impl Timeout {
     /// Runs what is behind, within the limit.
-    pub async fn run(self, ex: Rc<Exchange>, ctx: RequestContext) -> Answer {
+    pub async fn run(self, ex: Shared<Exchange>, ctx: RequestContext) -> Answer {
         let mut limit = TimeLimit::new(&ex, self.time_ns, self.late);
-        let mut behind = ex.start(ctx, self.node);
+        let mut behind = Exchange::start(&ex, ctx, self.node);
         let answer = poll_fn(|cx| match behind.as_mut().poll(cx) {
             Poll::Ready(answer) => Poll::Ready(Some(answer)),
             Poll::Pending if limit.has_ended(cx, &ex.core, Some(&ex)) => Poll::Ready(None),

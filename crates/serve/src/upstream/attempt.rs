@@ -3,7 +3,7 @@
 
 use super::server::Server;
 use crate::exchange::failure::FailureCause;
-use crate::exchange::origin_reply::OriginReply;
+use crate::exchange::origin_reply::{OriginReply, OriginReplyBox};
 use crate::exchange::progress::Sending;
 use crate::exchange::upload::{BrokenUpload, Upload};
 use crate::exchange::{Exchange, Failure, OriginConn, RequestContext, built_in, switch};
@@ -40,7 +40,7 @@ impl AttemptError {
 /// The attempt.
 pub(super) struct Attempt {
     /// The reply that it becomes.
-    reply: Box<OriginReply>,
+    reply: OriginReplyBox,
     interim: u32,
     continue_after: Option<Sleep>,
     /// The remaining silence that the origin is allowed once no client waits, and how much had arrived when that
@@ -80,7 +80,12 @@ impl Attempt {
             ex.client.expects_body();
         }
         Attempt {
-            reply: Box::new(OriginReply::new(server.clone(), origin, Upload::new(keep), ctx.abort.clone())),
+            reply: ex.core.reuse.put(OriginReply::new(
+                server.clone(),
+                origin,
+                Upload::new(keep),
+                ctx.abort.clone(),
+            )),
             interim: 0,
             continue_after: ex.checked.expect.then(|| ex.core.timers.after(CONTINUE_AFTER_NS)),
             silence: None,
@@ -232,7 +237,7 @@ impl Attempt {
     }
 
     /// Turns an answered attempt into its reply.
-    pub fn into_reply(self) -> Box<OriginReply> {
+    pub fn into_reply(self) -> OriginReplyBox {
         self.reply.origin.set_deadline(self.reply.upstream.origin().body_timeout_ns);
         self.reply
     }

@@ -23,6 +23,7 @@ pub use stream::{Acceptor, Stream};
 pub use task::JoinHandle;
 pub use waiter::Waiter;
 
+use crate::io::reuse::Memory;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::Errno;
@@ -38,7 +39,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::task::{Context, Poll};
-use task::{Task, WakeList};
+use task::{Task, WakeList, Work};
 
 /// Tasks that run before the sockets are checked again.
 const TURN: usize = 256;
@@ -48,6 +49,9 @@ const BUDGET: u32 = 64;
 
 /// Bytes that one task reads and writes before it lets others have their turn.
 const BUDGET_BYTES: usize = 256 * 1024;
+
+/// Tasks that have ended and are kept for the next.
+const SPARE: usize = 256;
 
 /// Events taken at once.
 const EVENTS: usize = 1024;
@@ -63,6 +67,8 @@ struct Inner {
     epoll: OwnedFd,
     sources: RefCell<Slab<Rc<Readiness>>>,
     tasks: RefCell<Slab<Rc<Task>>>,
+    /// Those of them that have ended, for the next.
+    spare: RefCell<VecDeque<Rc<Task>>>,
     ready: RefCell<VecDeque<Rc<Task>>>,
     /// Tasks that have used up their budget: ready after the next check of the sockets.
     later: RefCell<Vec<Rc<Task>>>,
@@ -95,6 +101,7 @@ impl Runtime {
             epoll,
             sources: RefCell::default(),
             tasks: RefCell::default(),
+            spare: RefCell::default(),
             ready: RefCell::default(),
             later: RefCell::default(),
             current: RefCell::default(),
@@ -112,15 +119,37 @@ impl Runtime {
 
     /// Begins a task; a panic ends it alone.
     pub fn spawn(&self, future: impl Future<Output = ()> + 'static) -> JoinHandle {
-        let task = {
-            let mut tasks = self.0.tasks.borrow_mut();
-            let entry = tasks.vacant_entry();
-            let task = Task::new(entry.key(), &self.0.wake_list, Some(Box::pin(future)));
-            entry.insert(task.clone());
-            task
-        };
+        self.begin(Work::new(future))
+    }
+
+    /// The same, in memory that is used again for futures of this kind: for tasks that come and go with requests. What the
+    /// future returns is dropped.
+    pub fn spawn_reusing<F: Future + 'static>(&self, memory: &Rc<Memory<F>>, future: F) -> JoinHandle {
+        self.begin(Work::reusing(memory, future))
+    }
+
+    fn begin(&self, work: Work) -> JoinHandle {
+        let task = self.spare().unwrap_or_else(|| self.new_task());
+        task.begin(work);
         self.wake(&task);
         JoinHandle(task)
+    }
+
+    fn new_task(&self) -> Rc<Task> {
+        let mut tasks = self.0.tasks.borrow_mut();
+        let entry = tasks.vacant_entry();
+        let task = Task::new(entry.key(), &self.0.wake_list);
+        entry.insert(task).clone()
+    }
+
+    /// A task that has ended, to be used again. The first is the one that was kept longest, and is queued least likely.
+    fn spare(&self) -> Option<Rc<Task>> {
+        let task = self.0.spare.borrow_mut().pop_front()?;
+        if task.is_free() {
+            return Some(task);
+        }
+        self.0.tasks.borrow_mut().try_remove(task.key);
+        None
     }
 
     /// Runs a future and all tasks until that future has ended; then all tasks are dropped.
@@ -129,12 +158,7 @@ impl Runtime {
     /// The system cannot report which sockets are ready.
     pub fn block_on<T>(&self, main: impl Future<Output = T>) -> io::Result<T> {
         let mut main = pin!(main);
-        let me = {
-            let mut tasks = self.0.tasks.borrow_mut();
-            let entry = tasks.vacant_entry();
-            let task = Task::new(entry.key(), &self.0.wake_list, None);
-            entry.insert(task).clone()
-        };
+        let me = self.new_task();
         self.wake(&me);
         let _at_the_end = DropsTasks(self);
         let mut events = Vec::with_capacity(EVENTS);
@@ -174,9 +198,19 @@ impl Runtime {
         match rest {
             Some(future) => task.future.set(Some(future)),
             None => {
-                self.0.tasks.borrow_mut().try_remove(task.key);
                 task.finish();
+                self.keep(task);
             }
+        }
+    }
+
+    /// Keeps a task that has ended for the next.
+    fn keep(&self, task: &Rc<Task>) {
+        let mut spare = self.0.spare.borrow_mut();
+        if spare.len() < SPARE {
+            spare.push_back(task.clone());
+        } else {
+            self.0.tasks.borrow_mut().try_remove(task.key);
         }
     }
 
@@ -202,9 +236,10 @@ impl Runtime {
     fn collect(&self) {
         while let Ok(key) = self.0.woken.try_recv() {
             let task = self.0.tasks.borrow().get(key).cloned();
-            if let Some(task) = task {
+            let Some(task) = task else { continue };
+            task.unlist();
+            if !task.has_ended() {
                 self.0.events.set(self.0.events.get() + 1);
-                task.unlist();
                 self.wake(&task);
             }
         }
@@ -353,6 +388,7 @@ impl Runtime {
         self.0.resting.borrow_mut().take();
         self.0.ready.borrow_mut().clear();
         self.0.later.borrow_mut().clear();
+        self.0.spare.borrow_mut().clear();
         loop {
             let Some(key) = self.0.tasks.borrow().iter().map(|(key, _)| key).next() else { break };
             let task = self.0.tasks.borrow_mut().remove(key);

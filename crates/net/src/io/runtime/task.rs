@@ -1,6 +1,8 @@
 //! A task: a future of its own, and how it is woken.
 
+use crate::io::reuse::Memory;
 use rustix::io::write;
+use std::any::Any;
 use std::cell::Cell;
 use std::future::Future;
 use std::os::fd::OwnedFd;
@@ -12,7 +14,48 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst, fence};
 use std::sync::mpsc::Sender;
 use std::task::{Context, Poll, Wake, Waker};
 
-type Work = Pin<Box<dyn Future<Output = ()>>>;
+/// The future of a task, with the memory that it lies in.
+pub(super) struct Work {
+    future: Pin<Box<dyn BoxedFuture>>,
+    /// Where its memory goes when it has ended: a [`Memory`] of its kind.
+    home: Option<Rc<dyn Any>>,
+}
+
+/// A future in a box that outlives it.
+trait BoxedFuture {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()>;
+
+    /// Drops the future and gives the box back to its home.
+    fn give_back(self: Pin<Box<Self>>, home: Option<&dyn Any>);
+}
+
+impl<F: Future + 'static> BoxedFuture for Option<F> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.as_pin_mut().map_or(Poll::Ready(()), |future| future.poll(cx).map(drop))
+    }
+
+    fn give_back(mut self: Pin<Box<Self>>, home: Option<&dyn Any>) {
+        self.as_mut().set(None);
+        if let Some(memory) = home.and_then(|home| home.downcast_ref::<Memory<F>>()) {
+            memory.keep(self);
+        }
+    }
+}
+
+impl Work {
+    pub fn new(future: impl Future<Output = ()> + 'static) -> Work {
+        Work { future: Box::pin(Some(future)), home: None }
+    }
+
+    /// In reused memory, to which its box returns.
+    pub fn reusing<F: Future + 'static>(memory: &Rc<Memory<F>>, future: F) -> Work {
+        Work { future: memory.fill(future), home: Some(memory.clone()) }
+    }
+
+    fn give_back(self) {
+        self.future.give_back(self.home.as_deref());
+    }
+}
 
 /// A task.
 pub(super) struct Task {
@@ -28,11 +71,11 @@ pub(super) struct Task {
 }
 
 impl Task {
-    pub fn new(key: usize, wake_list: &Arc<WakeList>, future: Option<Work>) -> Rc<Task> {
+    pub fn new(key: usize, wake_list: &Arc<WakeList>) -> Rc<Task> {
         let handle = Arc::new(Handle { key, listed: AtomicBool::new(false), wake_list: wake_list.clone() });
         Rc::new(Task {
             key,
-            future: Cell::new(future),
+            future: Cell::new(None),
             queued: Cell::new(false),
             waker: handle.clone().into(),
             handle,
@@ -41,14 +84,27 @@ impl Task {
         })
     }
 
+    /// Gives a task that is new, or has ended, its future.
+    pub fn begin(&self, work: Work) {
+        debug_assert!(!self.queued.get(), "a queued task is not free");
+        self.ended.set(false);
+        self.future.set(Some(work));
+    }
+
+    /// Whether only the runtime's list and the caller hold it: no queue, no socket and no handle does. A waker may be left; it
+    /// wakes the next future for nothing.
+    pub fn is_free(self: &Rc<Task>) -> bool {
+        Rc::strong_count(self) == 2
+    }
+
     /// Polls the future; returns it if it has not ended. A panic, which the hook has reported, ends it.
-    pub fn poll(&self, mut future: Work) -> Option<Work> {
+    pub fn poll(&self, mut work: Work) -> Option<Work> {
         let mut cx = Context::from_waker(&self.waker);
         // What it shares with others is behind cells that a panic leaves valid, as an error does.
-        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut cx))) {
-            Ok(Poll::Pending) => Some(future),
+        match catch_unwind(AssertUnwindSafe(|| work.future.as_mut().poll(&mut cx))) {
+            Ok(Poll::Pending) => Some(work),
             Ok(Poll::Ready(())) | Err(_) => {
-                let _ = catch_unwind(AssertUnwindSafe(|| drop(future)));
+                let _ = catch_unwind(AssertUnwindSafe(|| work.give_back()));
                 None
             }
         }
@@ -67,10 +123,15 @@ impl Task {
         }
     }
 
+    /// Whether its future has ended.
+    pub fn has_ended(&self) -> bool {
+        self.ended.get()
+    }
+
     /// Cancels it.
     pub fn cancel(&self) {
-        let future = self.future.take();
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(future)));
+        let work = self.future.take();
+        let _ = catch_unwind(AssertUnwindSafe(|| work.map(Work::give_back)));
         self.finish();
     }
 }
@@ -82,7 +143,7 @@ impl Future for JoinHandle {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if self.0.ended.get() {
+        if self.0.has_ended() {
             return Poll::Ready(());
         }
         self.0.joiner.set(Some(cx.waker().clone()));

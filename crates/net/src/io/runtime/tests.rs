@@ -4,6 +4,7 @@ use super::*;
 use std::future::poll_fn;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::task::Waker;
 use std::time::Duration;
 
 fn run<T, F: Future<Output = T>>(main: impl FnOnce(Runtime) -> F) -> T {
@@ -60,6 +61,94 @@ fn the_end_drops_all_tasks() {
         yield_now().await;
     });
     assert_eq!(dropped.get(), 3);
+}
+
+/// A task that has ended is used again, unless something waits for its end.
+#[test]
+fn a_task_that_nothing_holds_is_used_again() {
+    run(|runtime| async move {
+        let count = || (runtime.0.tasks.borrow().len(), runtime.0.spare.borrow().len());
+        for _ in 0..3 {
+            runtime.spawn(async {});
+            yield_now().await;
+            assert_eq!(count(), (2, 1));
+        }
+        let ended = runtime.spawn(async {});
+        yield_now().await;
+        let goes_on = runtime.spawn(std::future::pending());
+        assert_eq!(count(), (2, 0));
+        ended.await;
+        assert!(!goes_on.0.has_ended());
+    });
+}
+
+/// A waker that is left of a task wakes the next future in it, for nothing.
+#[test]
+fn a_waker_that_is_left_does_no_harm() {
+    run(|runtime| async move {
+        let left = Rc::new(Cell::new(None));
+        let leaves = left.clone();
+        runtime.spawn(poll_fn(move |cx| {
+            leaves.set(Some(cx.waker().clone()));
+            Poll::Ready(())
+        }));
+        yield_now().await;
+        let polls = Rc::new(Cell::new(0));
+        let counts = polls.clone();
+        let next = runtime.spawn(poll_fn(move |_| {
+            counts.set(counts.get() + 1);
+            Poll::<()>::Pending
+        }));
+        let left: Waker = left.take().expect("the waker of the task that has ended");
+        assert!(left.will_wake(&next.0.waker), "the task is used again");
+        left.wake();
+        yield_now().await;
+        yield_now().await;
+        assert_eq!(polls.get(), 2);
+    });
+}
+
+/// What wakes a task as it ends is not an event, and does not keep the task from its next use.
+#[test]
+fn a_wake_of_a_task_that_has_ended_is_nothing() {
+    run(|runtime| async move {
+        let key = Rc::new(Cell::new(None));
+        let tells = key.clone();
+        yield_now().await;
+        let events = runtime.events();
+        runtime.spawn(poll_fn(move |cx| {
+            cx.waker().wake_by_ref();
+            tells.set(Some(cx.waker().clone()));
+            Poll::Ready(())
+        }));
+        yield_now().await;
+        // Its own wake, of `yield_now`.
+        assert_eq!(runtime.events() - events, 1);
+        let next = runtime.spawn(async { yield_now().await });
+        assert!(key.take().is_some_and(|waker| waker.will_wake(&next.0.waker)));
+        next.await;
+    });
+}
+
+#[test]
+fn the_memory_of_a_task_is_used_again() {
+    run(|runtime| async move {
+        let memory = crate::io::reuse::Reuse::default().memory();
+        let (held, begin) = (Rc::new(()), |held: Rc<()>| async move { drop(held) });
+        for _ in 0..3 {
+            runtime.spawn_reusing(&memory, begin(held.clone()));
+            assert_eq!((memory.free(), Rc::strong_count(&held)), (0, 2));
+            yield_now().await;
+            assert_eq!((memory.free(), Rc::strong_count(&held)), (1, 1));
+        }
+        // A future that panics gives it back as well.
+        let panics =
+            |held: Rc<()>| async move { assert!(Rc::strong_count(&held) == 0, "wanted by the test") };
+        let memory = crate::io::reuse::Reuse::default().memory();
+        runtime.spawn_reusing(&memory, panics(held.clone()));
+        yield_now().await;
+        assert_eq!((memory.free(), Rc::strong_count(&held)), (1, 1));
+    });
 }
 
 /// A loop that sleeps, or is just about to, hears of every wake; what was woken twice runs.

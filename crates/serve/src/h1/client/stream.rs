@@ -1,7 +1,7 @@
 //! One request on a connection to an origin, and its answer.
 
 use super::Conn;
-use crate::message::{HeadError, HeadKind, OutgoingRequest, Piece, ResponseBodyError};
+use crate::message::{HeadError, HeadKind, OutgoingRequest, Piece, ResponseBodyError, keep_response};
 use crate::metrics::Ending;
 use std::io;
 use std::task::{Context, Poll};
@@ -277,7 +277,7 @@ impl Stream {
         let Stream { mut conn, response, .. } = self;
         conn.is_doubtful = response.framing() == Framing::None;
         conn.bound |= response.binds_connection();
-        core.spares.keep(response);
+        keep_response(core, response);
         clean.then_some(conn)
     }
 

@@ -8,7 +8,7 @@ mod stream;
 pub(crate) use stream::Stream;
 
 use crate::h1::render_alone;
-use crate::message::{Disposition, error_page};
+use crate::message::{Disposition, error_page, keep_request};
 use crate::metrics::{HeadAnswer, Parting, RequestLimit};
 use crate::transport::linger::linger;
 use crate::transport::session::{Ending, Session};
@@ -213,7 +213,7 @@ fn take(
             Ok(Some(request))
         }
         other => {
-            core.spares.keep(request);
+            keep_request(core, request);
             other.map(|_| None)
         }
     }

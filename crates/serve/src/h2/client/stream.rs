@@ -2,7 +2,7 @@
 
 use super::Handle;
 use crate::h2::link::{Fate, Incoming, LinkEnd, OpenStream};
-use crate::message::{HeadError, HeadKind, OutgoingRequest, Piece, ResponseBodyError};
+use crate::message::{HeadError, HeadKind, OutgoingRequest, Piece, ResponseBodyError, keep_response};
 use crate::metrics::Ending;
 use std::io;
 use std::task::{Context, Poll};
@@ -128,7 +128,7 @@ impl Stream {
         };
         self.reads += 1;
         let response = head.read.map_err(HeadError::Rule)?;
-        core.spares.keep(std::mem::replace(&mut self.response, response));
+        keep_response(core, std::mem::replace(&mut self.response, response));
         if head.kind == HeadKind::Final {
             let framing = self.response.framing();
             let has_ended = framing == Framing::None && !self.is_tunnel;
@@ -228,7 +228,7 @@ impl Stream {
 
     /// Ends the exchange. Unfinished parts are cancelled; the connection stays with its target.
     pub fn end(self, core: &Core) {
-        core.spares.keep(self.response);
+        keep_response(core, self.response);
     }
 
     /// As a tunnel: reads more bytes from the origin; `false` is its end of stream.

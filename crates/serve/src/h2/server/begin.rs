@@ -3,7 +3,7 @@
 use super::stream::client_traits;
 use super::{Conn, Open, Stream, unwanted};
 use crate::h2::link::{OpenStream, UnwantedBody};
-use crate::message::{Disposition, error_page};
+use crate::message::{Disposition, error_page, keep_request};
 use crate::metrics::HeadAnswer;
 use std::future::Future;
 use std::rc::Rc;
@@ -14,11 +14,11 @@ use weir_net::io::reuse::Memory;
 /// Begins the request whose head was just read.
 pub(super) fn request<F: Future<Output = Disposition> + 'static>(
     conn: &Rc<Conn>,
-    memory: &mut Option<Memory<F>>,
+    memory: &mut Option<Rc<Memory<F>>>,
     stream: u32,
     head: &Head,
     is_end: bool,
-    exchange: impl FnOnce(Stream, Box<Request>) -> F,
+    exchange: impl FnOnce(Open, Stream, Box<Request>) -> F,
 ) {
     let core = &conn.core;
     let (mut request, mut scratch) = (core.spares.take::<Request>(), core.buffers.small());
@@ -28,20 +28,16 @@ pub(super) fn request<F: Future<Output = Disposition> + 'static>(
     }
     match head.request(!is_end, &conn.session.listener.limits, &mut request, &mut scratch) {
         Ok(()) => {
-            let open = Open::new(conn);
             let stream = Stream::new(conn.clone(), &request, stream);
-            let work = core.reuse.boxed(memory, exchange(stream, request));
-            core.runtime.spawn(async move {
-                let _open = open;
-                work.await;
-            });
+            let memory = memory.get_or_insert_with(|| core.reuse.memory());
+            core.runtime.spawn_reusing(memory, exchange(Open::new(conn), stream, request));
         }
         Err(refusal) => {
             answer(conn, &stream, &scratch, refusal.status(), refusal.0.name);
             if let Some(unwanted) = UnwantedBody::new(&stream) {
                 unwanted::linger(conn, unwanted);
             }
-            core.spares.keep(request);
+            keep_request(core, request);
         }
     }
     core.buffers.keep_small(scratch);

@@ -47,9 +47,10 @@ pub(crate) struct Conn {
 
 /// Answers the requests of a connection.
 pub(crate) trait Handler {
-    /// Answers a request.
+    /// Answers a request; the future holds `open` until it has ended.
     fn exchange(
         &self,
+        open: Open,
         stream: Stream,
         request: Box<Request>,
     ) -> impl Future<Output = Disposition> + use<Self> + 'static;
@@ -116,8 +117,8 @@ async fn drive<H: Handler>(conn: &Rc<Conn>, handler: &H) -> LinkEnd {
             let polled = conn.link.poll(cx, &mut turn, |event, head| match event {
                 Event::Request { stream, is_end } => {
                     driver.served += 1;
-                    begin::request(conn, &mut memory, stream, head, is_end, |stream, request| {
-                        handler.exchange(stream, request)
+                    begin::request(conn, &mut memory, stream, head, is_end, |open, stream, request| {
+                        handler.exchange(open, stream, request)
                     });
                 }
                 Event::Malformed { stream, why, may_answer: true } => begin::refuse(conn, stream, head, why),
@@ -259,7 +260,7 @@ impl Conn {
 }
 
 /// A request in progress; dropping it ends it.
-struct Open(Rc<Conn>);
+pub(crate) struct Open(Rc<Conn>);
 
 impl Open {
     fn new(conn: &Rc<Conn>) -> Open {

@@ -11,6 +11,7 @@ use crate::exchange::hold::{Hold, Holds};
 use crate::exchange::reply::{Answer, ReplySource};
 use std::rc::Rc;
 use std::sync::Arc;
+use weir_net::io::reuse::Shared;
 use weir_policy::TargetId;
 use weir_policy::sticky::Cookies;
 
@@ -41,7 +42,7 @@ impl Sticky {
 
 impl Lb {
     /// Picks as a step of the loop would, and sets the cookie on the way back.
-    pub async fn stick(self: &Rc<Self>, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
+    pub async fn stick(self: &Rc<Self>, ex: Shared<Exchange>, mut ctx: RequestContext) -> Answer {
         let named = self.sticky.as_ref().and_then(|s| s.target(&ex));
         let mut holds = Holds::default();
         let PickedNode { node, hold } = match self.pick(&ex, &mut ctx).await {
@@ -53,7 +54,7 @@ impl Lb {
         if let Some(hold) = hold {
             holds.push(Hold::Target(hold));
         }
-        let mut answer = holds.around(ex.start(ctx, node).await);
+        let mut answer = holds.around(Exchange::start(&ex, ctx, node).await);
         if let (Ok(reply), Some(target)) = (&mut answer, target)
             && named != Some(target)
             && let Some(cookie) = newest

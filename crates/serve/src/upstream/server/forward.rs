@@ -18,6 +18,7 @@ use crate::upstream::multiplexed::Choice;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use weir_net::io::reuse::Shared;
 use weir_net::io::runtime::AfterOthers;
 use weir_policy::Kind;
 
@@ -42,7 +43,7 @@ fn poll_after_others(turn: &mut AfterOthers, ex: &Exchange, cx: &Context<'_>) ->
 
 impl Server {
     /// Forwards the request; the reply holds the connection.
-    pub async fn forward(self: &Rc<Self>, ex: &Rc<Exchange>, ctx: &RequestContext) -> Answer {
+    pub async fn forward(self: &Rc<Self>, ex: &Shared<Exchange>, ctx: &RequestContext) -> Answer {
         if !ex.can_send_again() {
             return Err(Failure::new(Kind::Reset));
         }
@@ -136,7 +137,7 @@ impl Server {
     fn built_in_failure(&self, ex: &Exchange, attempt: Attempt) -> Failure {
         let reply = attempt.into_reply();
         let failure = built_in::failure(reply.response());
-        reply.discard(ex);
+        reply.into_inner().discard(ex);
         failure.with_server(self.id)
     }
 }
