@@ -2,7 +2,7 @@
 //! allocator keeps only seven free pieces of a size at hand. And objects with buffers that have grown, such as heads of
 //! messages.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::future::Future;
 use std::ops::{Deref, DerefMut};
@@ -17,7 +17,7 @@ const SPARES_KEPT: usize = 256;
 
 /// The free pieces of a loop, by the type of what lay in them.
 #[derive(Default)]
-pub struct Reuse(RefCell<Vec<Rc<dyn Any>>>);
+pub struct Reuse(RefCell<Vec<(TypeId, Rc<dyn Any>)>>);
 
 /// The memory of futures or values of one type: its free pieces.
 pub struct Memory<T>(RefCell<Vec<Piece<T>>>);
@@ -81,13 +81,14 @@ impl Reuse {
     /// The memory of this kind; a new one, if it has none.
     fn memory_of<M: 'static>(&self, new: impl FnOnce() -> M) -> Rc<M> {
         let mut kinds = self.0.borrow_mut();
-        if let Some(kind) = kinds.iter().find(|kind| kind.is::<M>())
+        // The number beside it is compared without a call.
+        if let Some((_, kind)) = kinds.iter().find(|(of, _)| *of == TypeId::of::<M>())
             && let Ok(kind) = kind.clone().downcast()
         {
             return kind;
         }
         let kind = Rc::new(new());
-        kinds.push(kind.clone());
+        kinds.push((TypeId::of::<M>(), kind.clone()));
         kind
     }
 }
