@@ -10,7 +10,7 @@ use std::process::Command;
 /// The crates by level, the lowest first: each may depend on levels below its own. `sim` and `serve` share one, so
 /// that they never depend on each other.
 const LEVELS: &[&[&str]] = &[
-    &["weir-stats", "weir-heap"],
+    &["weir-stats", "weir-memory"],
     &["weir-policy"],
     &["weir-model", "weir-http1", "weir-net"],
     &["weir-plan", "weir-http2"],

@@ -3,7 +3,7 @@
 use crate::accept::handshake;
 use crate::accept::protocol::{self, Protocol};
 use crate::accept::proxy_header;
-use crate::exchange::serve::serve;
+use crate::exchange::serve::{begin_exchange, serve};
 use crate::exchange::{ClientEnd, PinnedConnection};
 use crate::h1;
 use crate::h2;
@@ -58,14 +58,16 @@ impl Requests {
         request: Box<Request>,
         last: bool,
     ) -> impl Future<Output = Disposition> + use<T> + 'static {
-        let (core, pinned) = (self.lp.core.clone(), self.pinned.clone());
-        let graph = self.lp.graph_of(self.session.listener.entry);
+        let begun = self.lp.graph_of(self.session.listener.entry).map(|(graph, node)| {
+            let core = self.lp.core.clone();
+            (begin_exchange(core, &graph, client, self.pinned.clone(), request, last), graph, node)
+        });
         let carried = self.fresh.take().unwrap_or_else(|| CarriedConnection::new(&self.lp));
         async move {
             let _held = (carried, held);
             // No client comes in before there is a graph.
-            let Some((graph, node)) = graph else { return Disposition::Abort };
-            serve(core, graph, node, client, pinned, request, last).await
+            let Some((begun, graph, node)) = begun else { return Disposition::Abort };
+            serve(begun, graph, node).await
         }
     }
 }

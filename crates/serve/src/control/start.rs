@@ -67,7 +67,7 @@ pub fn start(
     panics::keep_quiet();
     let options = &Options { loops: Some(options.default_loops()), ..options.clone() };
     // Before threads begin.
-    weir_heap::allow_heaps(listeners::most_loops(point, nodes, options), OTHER_THREADS);
+    weir_memory::allow_heaps(listeners::most_loops(point, nodes, options), OTHER_THREADS);
     let (Filled { point, serving, nodes }, fleets) = first_members(point, serving, nodes, options)?;
     let (point, serving, nodes) = (&point, &serving, &*nodes);
     if options.paired.is_none() {

@@ -38,7 +38,7 @@ pub(crate) use origin_end::{OriginConn, OriginEnd};
 pub(crate) use upstream::Upstream;
 
 use crate::log::notes::Notes;
-use crate::message::{Piece, RequestBodyError};
+use crate::message::{Piece, RequestBodyError, keep_request};
 use crate::metrics::RequestLimit;
 use crate::transport::listener::Listener;
 use failure::FailureCause;
@@ -46,6 +46,7 @@ use reply::Answer;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::net::IpAddr;
+use std::ops::Deref;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -100,8 +101,7 @@ pub(crate) struct Exchange {
     /// The client.
     pub client: ClientEnd,
     pub pinned: Rc<PinnedConnection>,
-    /// The head.
-    pub request: Box<Request>,
+    pub request: RequestHead,
     /// The results of checking the head.
     pub checked: Checked,
     /// The key that its choices are drawn from.
@@ -150,6 +150,25 @@ pub(crate) struct Body {
     pub told: bool,
 }
 
+/// The head of a request, whose memory is used for another one after its exchange.
+pub(crate) struct RequestHead(Option<Box<Request>>);
+
+impl Deref for RequestHead {
+    type Target = Request;
+
+    fn deref(&self) -> &Request {
+        self.0.as_ref().expect("only the end of the exchange takes it")
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if let Some(request) = self.request.0.take() {
+            keep_request(&self.core, request);
+        }
+    }
+}
+
 const NOT_WAITING: u64 = u64::MAX;
 
 impl Exchange {
@@ -187,7 +206,7 @@ impl Exchange {
             graph: RefCell::new(Some(graph)),
             client,
             pinned,
-            request,
+            request: RequestHead(Some(request)),
             checked,
             further: Cell::new(0),
             waited_ns: Cell::new(0),

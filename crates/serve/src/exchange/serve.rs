@@ -11,7 +11,7 @@ use super::{
     switch, tunnel,
 };
 use crate::log::{Entry, History, Line};
-use crate::message::{Disposition, Piece, keep_request};
+use crate::message::{Disposition, Piece};
 use crate::metrics::{ExchangeOutcome, RequestLimit};
 use crate::sync::buffered::BufferedBytes;
 use crate::sync::panics::{Panicked, caught, run_caught};
@@ -45,55 +45,99 @@ pub(crate) trait Serves: Graph + Sized + 'static {
     fn ends(&self) -> AbortFlag;
 }
 
-/// Serves the request with this head in this graph, beginning at this node. `last`: the connection ends with it.
-pub(crate) async fn serve<G: Serves>(
+/// An exchange that may run.
+pub(crate) struct BegunExchange {
+    ex: Shared<Exchange>,
+    handling: Handling,
+    /// Whether the connection ends with it.
+    close: bool,
+}
+
+/// How a request is answered.
+enum Handling {
+    /// Its body is larger than its listener allows.
+    TooLarge,
+    /// Without asking a node.
+    Here(OwnAnswer),
+    ByNodes,
+}
+
+/// A request that is no exchange, since its head breaks a rule.
+pub(crate) struct RefusedRequest {
     core: Rc<Core>,
-    graph: Rc<G>,
-    node: NodeId,
+    client: ClientEnd,
+    request: Box<Request>,
+    status: u16,
+}
+
+impl RefusedRequest {
+    async fn answer(self: Box<Self>) -> Disposition {
+        answer::refuse(&self.core, &self.client, &self.request, self.status).await
+    }
+}
+
+/// Checks a head and begins its exchange in this graph. `last`: the connection ends with it. Apart from [`serve`], whose
+/// future would otherwise reserve room for the client and be moved with it.
+///
+/// # Errors
+/// A head that breaks a rule is counted and logged here, and answered by [`serve`].
+pub(crate) fn begin_exchange<G: Serves>(
+    core: Rc<Core>,
+    graph: &Rc<G>,
     client: ClientEnd,
     pinned: Rc<PinnedConnection>,
     mut request: Box<Request>,
     last: bool,
-) -> Disposition {
+) -> Result<BegunExchange, Box<RefusedRequest>> {
     let checked = match weir_http1::check_request(&mut request, &hop(&client)) {
         Ok(checked) => checked,
         Err(refusal) => {
             failure_log::refused(&client, &request, refusal);
             client.session().listener.counts.broke(refusal.0.name);
-            return Box::pin(answer::refuse(&core, &client, &request, refusal.status())).await;
+            return Err(Box::new(RefusedRequest { core, client, request, status: refusal.status() }));
         }
     };
     if !request.is_connect()
         && client.session().tls_parameters().is_some_and(|tls| !tls.covers(request.host()))
     {
         client.session().listener.counts.broke("misdirected");
-        return Box::pin(answer::refuse(&core, &client, &request, MISDIRECTED)).await;
+        return Err(Box::new(RefusedRequest { core, client, request, status: MISDIRECTED }));
     }
-    let http = &client.session().listener.http;
-    let is_too_large = match (request.framing(), http.max_body) {
-        (Framing::Length(n), Some(most)) => n > most,
-        _ => false,
+    let handling = match (request.framing(), client.session().listener.http.max_body) {
+        (Framing::Length(n), Some(most)) if n > most => Handling::TooLarge,
+        _ => checked.here.map_or(Handling::ByNodes, Handling::Here),
     };
     let close = last || checked.close || !request.keep_alive();
-    let here = checked.here;
     client.session().deadline.set(None);
     let ex = Exchange::new(core.clone(), graph.clone(), client, pinned, request, checked);
-    let ex = core.reuse.share(ex);
+    Ok(BegunExchange { ex: core.reuse.share(ex), handling, close })
+}
+
+/// Answers a request in its graph, beginning at this node; counts and logs it.
+pub(crate) async fn serve<G: Serves>(
+    begun: Result<BegunExchange, Box<RefusedRequest>>,
+    graph: Rc<G>,
+    node: NodeId,
+) -> Disposition {
+    let BegunExchange { ex, handling, close } = match begun {
+        Ok(begun) => begun,
+        Err(refused) => return Box::pin(refused.answer()).await,
+    };
     ex.listener().counts.in_flight.one();
     let mut unlogged = Unlogged { ex: ex.clone(), line: Line::default(), has_ended: false };
     let line = &mut unlogged.line;
-    let after = match here {
-        _ if is_too_large => {
+    let after = match handling {
+        Handling::TooLarge => {
             ex.listener().counts.broke("body-too-large");
             let failure = Failure::client(413).with_cause(FailureCause::Client(RequestLimit::MaxBody));
             (line.status, line.failure, line.limit) = (failure.status, Some(failure.kind), failure.limit());
             Box::pin(answer::fail(&ex, failure, true, line)).await
         }
-        Some(here) => {
+        Handling::Here(here) => {
             line.status = status_here(here);
             Box::pin(answer_here(&ex, here, close, line)).await
         }
-        None => {
+        Handling::ByNodes => {
             let answered = find(&ex, graph, node).await;
             let passed = {
                 let passing = pin!(pass_on(&ex, answered, close, line));
@@ -106,10 +150,6 @@ pub(crate) async fn serve<G: Serves>(
         }
     };
     unlogged.has_ended = true;
-    drop(unlogged);
-    if let Some(ex) = Shared::into_inner(ex) {
-        keep_request(&ex.core, ex.request);
-    }
     after
 }
 

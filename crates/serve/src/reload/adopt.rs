@@ -34,10 +34,10 @@ pub(crate) fn prepare(lp: &Rc<Loop>, generation: Arc<Generation>, done: Sender<(
         // A reload that could not wait has taken it.
         while own.has_draft(&draft) && build_slice(&own, &generation, &draft, &pauses) == Some(false) {
             // What a slice has freed would else be merged when the graph is adopted, that of all slices at once.
-            weir_heap::merge_freed();
+            weir_memory::merge_freed();
             pauses.pause().await;
         }
-        weir_heap::merge_freed();
+        weir_memory::merge_freed();
         // Before the thread that began this may free it.
         drop(generation);
         let _ = done.send(());

@@ -592,7 +592,7 @@ impl Reloader {
                 owes = true;
                 // Little by little: a loop that allocates meanwhile waits.
                 if !shares_cores || last.elapsed() >= LATE {
-                    weir_heap::give_back();
+                    weir_memory::give_back();
                     last = Instant::now();
                 }
             }
@@ -602,7 +602,7 @@ impl Reloader {
             if state.graph_ended.wait(wait) {
                 owes |= !shares_cores;
             } else {
-                weir_heap::give_back();
+                weir_memory::give_back();
                 (owes, last) = (false, Instant::now());
             }
         }

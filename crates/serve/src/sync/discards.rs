@@ -115,7 +115,7 @@ impl Discards {
                         if !pauses.is_due() {
                             continue;
                         }
-                        weir_heap::merge_freed();
+                        weir_memory::merge_freed();
                         if pieces >= MANY {
                             freed(std::mem::take(&mut pieces));
                         }
@@ -124,7 +124,7 @@ impl Discards {
                 }
             }
             if pieces > 0 {
-                weir_heap::merge_freed();
+                weir_memory::merge_freed();
                 freed(pieces);
             }
             poll_fn(|cx| {

@@ -16,6 +16,7 @@ use crate::state::request_state::{RequestState, RequestStates};
 use crate::state::scopes::{Scope, Scopes};
 use crate::state::source::Source;
 use std::sync::atomic::AtomicBool;
+use weir_memory::prefetch;
 use weir_model::faulty::Faulty;
 use weir_model::queue::{Entry as QueueEntry, Links, Queue};
 use weir_policy::TargetId;
@@ -23,6 +24,9 @@ use weir_policy::budget;
 use weir_policy::rate::RateLimit;
 use weir_policy::retry::BalancerId;
 use weir_stats::Key;
+
+/// Up to so many members fit into a core's cache.
+const CACHED_MEMBERS: usize = 1 << 12;
 
 /// What every replication has.
 pub(crate) struct Core<'a> {
@@ -72,6 +76,28 @@ pub(crate) struct Core<'a> {
     pub(super) ledger: Ledger,
     #[cfg(test)]
     pub(super) sabotage: Option<Sabotage>,
+}
+
+/// What the next event at a drawn time needs: with many requests in flight it is in no cache.
+impl Core<'_> {
+    /// Begins to load the state of its request.
+    #[inline(always)]
+    pub(super) fn prefetch_state(&self) {
+        if let Some(state) = self.states.slots.get(self.pending.next_drawn() as usize) {
+            prefetch(state);
+        }
+    }
+
+    /// Begins to load the member that its request is at, once its state is here.
+    #[inline(always)]
+    pub(super) fn prefetch_member(&self) {
+        if self.members.len() > CACHED_MEMBERS
+            && let Some(state) = self.states.slots.get(self.pending.next_drawn() as usize)
+            && let Some(member) = self.members.get(state.member.index())
+        {
+            prefetch(member);
+        }
+    }
 }
 
 /// What a feature may touch of a replication.

@@ -303,11 +303,9 @@ impl<'a> Engine<'a> {
             if passes {
                 self.pass_marks(now);
             }
-            // The row of the next slot at a drawn time is prefetched: with many in flight it is in no cache.
-            if let Some(next) = self.core.states.slots.get(self.core.pending.next_drawn() as usize) {
-                std::hint::black_box(next.tag);
-            }
+            self.core.prefetch_state();
             if is_arrival {
+                self.core.prefetch_member();
                 self.arrive(event);
             } else if !Event::is_step(event.who) {
                 self.no_step(event, now);

@@ -7,6 +7,7 @@
 
 use crate::code::order::{Entry, NOTHING};
 use crate::state::heap::Heap;
+use weir_memory::prefetch;
 
 /// No slot; also the most slots there can be.
 const NONE: u32 = (1 << COUNT_SHIFT) - 1;
@@ -16,6 +17,8 @@ const COUNT_SHIFT: u32 = 26;
 const CROWD: u32 = 12;
 const LEAST_BUCKETS: usize = 1024;
 const MOST_BUCKETS: usize = 1 << 22;
+/// Up to so many buckets the slots of all fit into a core's cache.
+const CACHED_BUCKETS: usize = 1 << 14;
 /// The ring's least length in mean delays, and its buckets per entry.
 const SPARE: u64 = 4;
 /// Pushes between two checks whether the ring still fits.
@@ -164,6 +167,15 @@ impl Wheel {
         }
         self.first = entry;
         self.first_slot = best;
+        // The slot that is searched next is in no cache: its load begins now.
+        let later = bits & (bits - 1);
+        if self.heads.len() > CACHED_BUCKETS
+            && later != 0
+            && let head = self.heads[word * 64 + later.trailing_zeros() as usize] & NONE
+            && let Some(slot) = self.slots.get(head as usize)
+        {
+            prefetch(slot);
+        }
     }
 
     /// Checks whether the ring fits the pending entries; if not, all entries move to one that does. Those beyond a

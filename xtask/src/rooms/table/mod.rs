@@ -4,10 +4,10 @@ mod admin;
 mod cli;
 mod discovery;
 mod gate;
-mod heap;
 mod http1;
 mod http2;
 mod load;
+mod memory;
 mod model;
 mod net;
 mod plan;
@@ -51,10 +51,10 @@ pub(super) const TABLE: &[Layout] = &[
     cli::CLI,
     discovery::DISCOVERY,
     gate::GATE,
-    heap::HEAP,
     http1::HTTP1,
     http2::HTTP2,
     load::LOAD,
+    memory::MEMORY,
     model::MODEL,
     net::NET,
     plan::PLAN,

@@ -29,7 +29,7 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     }
     // Scenarios of one file differ in size, and what one leaves would not fit the next: 444 MB instead of 408 for the four
     // of `examples/zuul/fleet.star`.
-    weir_heap::keep_large_blocks_outside();
+    weir_memory::keep_large_blocks_outside();
     let at_once = interrupt::at_once();
     let (plan, read) = input::load_with_files(&args.file)?;
     let stop = interrupt::stop_flag(&at_once);
