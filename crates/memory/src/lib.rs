@@ -3,16 +3,18 @@
 //! While a reload is adopted two generations are in memory. The C library keeps what the former one leaves, a heap for
 //! each thread, for as long as anything lies behind it. It has a call that gives whole pages back. It takes large blocks
 //! from such heaps too, once one of their size has been freed, where the next scenario of a simulation does not fit into
-//! the gaps: a call keeps them outside. And threads beyond eight for each core share heaps, and wait for each other's locks,
-//! and many threads whose heaps grow at once wait for the map of the process: calls raise the number, and let heaps begin whole. A simulation of many servers finds little of its next event in a cache, and waits for it if
-//! its load does not begin before: an instruction does that. Rust's stable libraries offer none of these without unsafe
-//! code: this crate is these calls, and the only one of the product that has any.
+//! the gaps: a call keeps them outside. Threads beyond eight for each core share heaps, and wait for each other's locks;
+//! and threads whose heaps grow at once wait for the map of the process: calls raise the number, and let heaps grow ahead.
+//! A simulation of many servers finds little of its next event in a cache, and waits for it if its load does not begin
+//! before: an instruction does that. Rust's stable libraries offer none of these without unsafe code: this crate is
+//! these calls, and the only one of the product that has any.
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod system {
     use std::ffi::c_int;
 
-    // Safety: the signature is that of malloc.h. It may be called at any time, by any thread, and locks each heap itself.
+    // Safety: the signatures are those of malloc.h. The first may be called at any time, by any thread, and locks each heap itself.
+    // The second is called before other threads begin: it locks one heap, and its parameters are numbers that others read.
     unsafe extern "C" {
         pub safe fn malloc_trim(pad: usize) -> c_int;
         pub safe fn mallopt(param: c_int, value: c_int) -> c_int;
@@ -35,77 +37,66 @@ pub fn give_back() {
     let _ = system::malloc_trim(0);
 }
 
-/// Lets each of these busy threads have a heap of its own, and `others` beside them: threads of one heap wait for each other, and the
-/// C library makes eight heaps for each core. Where they are many, heaps that begin before the result is dropped are writable
-/// whole, and large blocks lie in them: each step by which a heap grows and each block outside of heaps locks the map of the
-/// process, for which 64 threads have waited 250 ms. Has an effect before eight threads have allocated. Does nothing where the
-/// process's environment sets the library's allocator (`MALLOC_ARENA_MAX`, `GLIBC_TUNABLES`), or where the C library has no
-/// such call.
-#[must_use]
-pub fn begin_heaps(busy: usize, others: usize) -> BeginningHeaps {
+/// Lets each of these busy threads have a heap of its own, and `others` beside them: threads of one heap wait for each other, and
+/// the C library makes eight heaps for each core. Where they are more than the cores, blocks of less than 32 MiB lie in heaps
+/// for the rest of the process: each block outside of them locks the map of the process twice, and a thread that holds that
+/// lock may have no core. To be called before threads begin. What the process's environment sets is kept (`MALLOC_ARENA_MAX`,
+/// `MALLOC_MMAP_THRESHOLD_` and `MALLOC_MMAP_MAX_`, or the same in `GLIBC_TUNABLES`). Does nothing where the C library has no such call.
+pub fn allow_heaps(busy: usize, others: usize) {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    if !is_set_outside() {
+    {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        if let (true, Ok(most)) = (busy > HEAPS_A_CORE * cores, (busy + others).try_into()) {
+        if let (true, false, Ok(most)) =
+            (busy > HEAPS_A_CORE * cores, is_set("ARENA_MAX"), (busy + others).try_into())
+        {
             let _ = system::mallopt(ARENA_MAX, most);
         }
-        if busy > FEW_THREADS {
+        // The library would raise it by itself, to the largest block that was freed.
+        if busy > cores && !is_set("MMAP_THRESHOLD") && !is_set("MMAP_MAX") {
             let _ = system::mallopt(MMAP_THRESHOLD, LARGEST_INSIDE);
-            let _ = system::mallopt(TOP_PAD, WHOLE_HEAP);
-            return BeginningHeaps { are_whole: true };
         }
     }
     #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
     let _ = (busy, others);
-    BeginningHeaps { are_whole: false }
 }
 
-/// Heaps that are writable whole from their beginning, until this is dropped.
-pub struct BeginningHeaps {
-    are_whole: bool,
+/// Lets the heap of this thread grow to 60 MiB without a call of the system: addresses, none of which takes memory before it is
+/// used. The C library lets a heap grow by a page at a time, each by a lock of the map of the process. For busy threads that
+/// are more than the cores, after [`allow_heaps`]; elsewhere it costs two calls of the system and does nothing.
+pub fn open_heap() {
+    let block = || {
+        let mut block = Vec::<u8>::new();
+        let has_room = block.try_reserve_exact(HALF_A_HEAP).is_ok();
+        std::hint::black_box((has_room, block))
+    };
+    // A heap ends at 64 MiB, and no block in it is larger than half of that.
+    drop((block(), block()));
 }
 
-impl Drop for BeginningHeaps {
-    fn drop(&mut self) {
-        #[cfg(all(target_os = "linux", target_env = "gnu"))]
-        if self.are_whole {
-            // It is also what a heap keeps of free memory at its end.
-            let _ = system::mallopt(TOP_PAD, FIRST_TOP_PAD);
-        }
-    }
-}
+/// Nearly half of what a heap can be, bytes.
+const HALF_A_HEAP: usize = 30 << 20;
 
 /// Parameters of malloc.h. Once `ARENA_MAX` is set there are no more heaps than that.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const ARENA_MAX: std::ffi::c_int = -8;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const MMAP_THRESHOLD: std::ffi::c_int = -3;
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-const TOP_PAD: std::ffi::c_int = -2;
 
 /// Heaps that the C library makes for each core.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const HEAPS_A_CORE: usize = 8;
 
-/// Up to so many threads wait for little where their heaps grow at the same time.
+/// The largest block that the C library takes from a heap, bytes.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-const FEW_THREADS: usize = 8;
+const LARGEST_INSIDE: std::ffi::c_int = 32 << 20;
 
-/// The largest block that the C library can take from a heap, and the size of a heap, bytes.
+/// Whether the environment sets this parameter.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-const LARGEST_INSIDE: std::ffi::c_int = 32 * 1024 * 1024;
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-const WHOLE_HEAP: std::ffi::c_int = 64 * 1024 * 1024;
-
-/// The C library's first `TOP_PAD`, bytes.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-const FIRST_TOP_PAD: std::ffi::c_int = 128 * 1024;
-
-/// Whether the environment sets the allocator.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn is_set_outside() -> bool {
+fn is_set(parameter: &str) -> bool {
     let tunables = std::env::var_os("GLIBC_TUNABLES").unwrap_or_default();
-    std::env::var_os("MALLOC_ARENA_MAX").is_some() || tunables.to_string_lossy().contains("glibc.malloc.")
+    tunables.to_string_lossy().contains(&format!("glibc.malloc.{}", parameter.to_lowercase()))
+        // The library's names of these two end in a line.
+        || [format!("MALLOC_{parameter}"), format!("MALLOC_{parameter}_")].iter().any(|name| std::env::var_os(name).is_some())
 }
 
 /// Blocks of this size and more lie outside of heaps, bytes: the C library's first threshold.

@@ -9,6 +9,7 @@ use crate::h1;
 use crate::h2;
 use crate::message::Disposition;
 use crate::metrics::Parting;
+use crate::sync::panics::{Panicked, caught};
 use crate::threads::event_loop::Loop;
 use crate::threads::transit::InTransit;
 use crate::transport::inner::is_own;
@@ -58,14 +59,17 @@ impl Requests {
         request: Box<Request>,
         last: bool,
     ) -> impl Future<Output = Disposition> + use<T> + 'static {
-        let begun = self.lp.graph_of(self.session.listener.entry).map(|(graph, node)| {
-            let core = self.lp.core.clone();
-            (begin_exchange(core, &graph, client, self.pinned.clone(), request, last), graph, node)
+        let begun = self.lp.graph_of(self.session.listener.entry).and_then(|(graph, node)| {
+            let (core, pinned) = (self.lp.core.clone(), self.pinned.clone());
+            // A connection of HTTP/2 outlives a panic of one request.
+            let begun = caught(|| begin_exchange(core, &graph, client, pinned, request, last));
+            let counts = &self.session.listener.counts;
+            Some((begun.inspect_err(|Panicked| counts.panics.one()).ok()?, graph, node))
         });
         let carried = self.fresh.take().unwrap_or_else(|| CarriedConnection::new(&self.lp));
         async move {
             let _held = (carried, held);
-            // No client comes in before there is a graph.
+            // No client comes in before there is a graph, so that its beginning has panicked.
             let Some((begun, graph, node)) = begun else { return Disposition::Abort };
             serve(begun, graph, node).await
         }

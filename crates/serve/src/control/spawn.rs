@@ -10,6 +10,7 @@ use crate::health::monitor::{Callbacks, Monitor};
 use crate::metrics::Limit;
 use crate::nodes::lb::{Owner, ToOwner};
 use crate::reload::adopt;
+use crate::reload::options::cores;
 use crate::threads::clients::reserve;
 use crate::threads::event_loop::Loop;
 use crate::threads::generation::{Generation, Maker};
@@ -152,6 +153,7 @@ fn start_loops(
     let (mut drains, mut threads) = (Vec::new(), Vec::new());
     let (begin, begun) = channel();
     let mut result = Ok(());
+    let shares_cores = shared.process.loops() as usize > cores();
     for (number, setup) in loops.enumerate() {
         let LoopSetup { sockets, mailbox, notified } = setup;
         let (tell, drain) = unbounded_channel();
@@ -160,6 +162,9 @@ fn start_loops(
         let end = Ends(end.clone(), shared.process.clone());
         let thread = std::thread::Builder::new().name(format!("weir-loop-{number}")).spawn(move || {
             let _end = end;
+            if shares_cores {
+                weir_memory::open_heap();
+            }
             on_runtime(|runtime| shared.serve(runtime, number as u32, inbox))
         });
         match thread {

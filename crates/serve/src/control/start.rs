@@ -66,8 +66,8 @@ pub fn start(
 ) -> Result<Running, Error> {
     panics::keep_quiet();
     let options = &Options { loops: Some(options.default_loops()), ..options.clone() };
-    // Before threads begin, and until loops run.
-    let _heaps = weir_memory::begin_heaps(listeners::most_loops(point, nodes, options), OTHER_THREADS);
+    // Before threads begin.
+    weir_memory::allow_heaps(listeners::most_loops(point, nodes, options), OTHER_THREADS);
     let (Filled { point, serving, nodes }, fleets) = first_members(point, serving, nodes, options)?;
     let (point, serving, nodes) = (&point, &serving, &*nodes);
     if options.paired.is_none() {

@@ -45,7 +45,7 @@ pub(crate) trait Serves: Graph + Sized + 'static {
     fn ends(&self) -> AbortFlag;
 }
 
-/// An exchange that may run.
+/// A request whose head was checked, and how it is answered.
 pub(crate) struct BegunExchange {
     ex: Shared<Exchange>,
     handling: Handling,
@@ -76,11 +76,11 @@ impl RefusedRequest {
     }
 }
 
-/// Checks a head and begins its exchange in this graph. `last`: the connection ends with it. Apart from [`serve`], whose
-/// future would otherwise reserve room for the client and be moved with it.
+/// Checks a head and begins its exchange in this graph. `last`: the connection ends with it. It is not a part of [`serve`],
+/// whose future would reserve room for the client and be moved with it.
 ///
 /// # Errors
-/// A head that breaks a rule is counted and logged here, and answered by [`serve`].
+/// A head that breaks a rule, which is counted here; [`serve`] answers the request, counts it and logs it.
 pub(crate) fn begin_exchange<G: Serves>(
     core: Rc<Core>,
     graph: &Rc<G>,

@@ -88,7 +88,7 @@ impl Core<'_> {
         }
     }
 
-    /// Begins to load the member that its request is at, once its state is here.
+    /// Begins to load the member that its request is at. Reads the state, which the event before has usually asked for.
     #[inline(always)]
     pub(super) fn prefetch_member(&self) {
         if self.members.len() > CACHED_MEMBERS

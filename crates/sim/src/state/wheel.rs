@@ -24,11 +24,15 @@ const SPARE: u64 = 4;
 /// Pushes between two checks whether the ring still fits.
 const LOOK: u32 = 1024;
 
+/// Half of a cache line, so that none lies on two.
 #[derive(Clone, Copy)]
+#[repr(align(32))]
 struct Slot {
     entry: Entry,
     next: u32,
 }
+
+const _: () = assert!(size_of::<Slot>() == 32);
 
 pub(crate) struct Wheel {
     slots: Vec<Slot>,
@@ -167,7 +171,7 @@ impl Wheel {
         }
         self.first = entry;
         self.first_slot = best;
-        // The slot that is searched next is in no cache: its load begins now.
+        // The head of the next bucket of this word, which is probably searched next, is in no cache: its load begins now.
         let later = bits & (bits - 1);
         if self.heads.len() > CACHED_BUCKETS
             && later != 0

@@ -48,12 +48,12 @@ impl Link {
             return;
         }
         let mut parser = self.core.spares.take::<Parser>();
-        let now_ns = self.core.recent();
         let mut rest = input.bytes();
         loop {
             let parser = &mut *parser;
             let mut codec = self.codec.borrow_mut();
-            let received = codec.receive(now_ns, rest, &mut parser.head, &mut parser.scratch);
+            // What takes an event may read the clock, and tells the codec of that time.
+            let received = codec.receive(self.core.recent(), rest, &mut parser.head, &mut parser.scratch);
             drop(codec);
             let Some(event) = received.event else { break };
             match event {
