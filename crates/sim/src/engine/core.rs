@@ -25,7 +25,7 @@ use weir_policy::rate::RateLimit;
 use weir_policy::retry::BalancerId;
 use weir_stats::Key;
 
-/// Up to so many members fit into a core's cache.
+/// The most members that fit into a core's cache.
 const CACHED_MEMBERS: usize = 1 << 12;
 
 /// What every replication has.

@@ -17,7 +17,7 @@ const COUNT_SHIFT: u32 = 26;
 const CROWD: u32 = 12;
 const LEAST_BUCKETS: usize = 1024;
 const MOST_BUCKETS: usize = 1 << 22;
-/// Up to so many buckets the slots of all fit into a core's cache.
+/// The most buckets whose slots fit into a core's cache.
 const CACHED_BUCKETS: usize = 1 << 14;
 /// The ring's least length in mean delays, and its buckets per entry.
 const SPARE: u64 = 4;
