@@ -14,7 +14,8 @@ mod system {
     use std::ffi::c_int;
 
     // Safety: the signatures are those of malloc.h. The first may be called at any time, by any thread, and locks each heap itself.
-    // The second is called before other threads begin: it locks one heap, and its parameters are numbers that others read.
+    // The second locks one heap and writes a parameter, a word that other threads may read meanwhile: its manual wants it called
+    // before they begin, and it is called before the loops, or the threads of a simulation. Any value of the word is a valid one.
     unsafe extern "C" {
         pub safe fn malloc_trim(pad: usize) -> c_int;
         pub safe fn mallopt(param: c_int, value: c_int) -> c_int;
@@ -46,13 +47,17 @@ pub fn allow_heaps(busy: usize, others: usize) {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        if let (true, false, Ok(most)) =
-            (busy > HEAPS_A_CORE * cores, is_set("ARENA_MAX"), (busy + others).try_into())
-        {
+        if let (true, false, Ok(most)) = (
+            busy > HEAPS_A_CORE * cores,
+            is_set("MALLOC_ARENA_MAX", "glibc.malloc.arena_max"),
+            (busy + others).try_into(),
+        ) {
             let _ = system::mallopt(ARENA_MAX, most);
         }
         // The library would raise it by itself, to the largest block that was freed.
-        if busy > cores && !is_set("MMAP_THRESHOLD") && !is_set("MMAP_MAX") {
+        let is_set_outside = is_set("MALLOC_MMAP_THRESHOLD_", "glibc.malloc.mmap_threshold")
+            || is_set("MALLOC_MMAP_MAX_", "glibc.malloc.mmap_max");
+        if busy > cores && !is_set_outside {
             let _ = system::mallopt(MMAP_THRESHOLD, LARGEST_INSIDE);
         }
     }
@@ -62,7 +67,8 @@ pub fn allow_heaps(busy: usize, others: usize) {
 
 /// Lets the heap of this thread grow to 60 MiB without a call of the system: addresses, none of which takes memory before it is
 /// used. The C library lets a heap grow by a page at a time, each by a lock of the map of the process. For busy threads that
-/// are more than the cores, after [`allow_heaps`]; elsewhere it costs two calls of the system and does nothing.
+/// are more than the cores, after [`allow_heaps`] with their number; elsewhere such blocks lie outside of heaps, and the library
+/// raises the size from which they do.
 pub fn open_heap() {
     let block = || {
         let mut block = Vec::<u8>::new();
@@ -90,13 +96,11 @@ const HEAPS_A_CORE: usize = 8;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const LARGEST_INSIDE: std::ffi::c_int = 32 << 20;
 
-/// Whether the environment sets this parameter.
+/// Whether the environment sets a parameter, by its variable or as a tunable.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn is_set(parameter: &str) -> bool {
+fn is_set(variable: &str, tunable: &str) -> bool {
     let tunables = std::env::var_os("GLIBC_TUNABLES").unwrap_or_default();
-    tunables.to_string_lossy().contains(&format!("glibc.malloc.{}", parameter.to_lowercase()))
-        // The library's names of these two end in a line.
-        || [format!("MALLOC_{parameter}"), format!("MALLOC_{parameter}_")].iter().any(|name| std::env::var_os(name).is_some())
+    std::env::var_os(variable).is_some() || tunables.to_string_lossy().contains(tunable)
 }
 
 /// Blocks of this size and more lie outside of heaps, bytes: the C library's first threshold.

@@ -161,7 +161,7 @@ impl<F: Future> Future for ReusedBox<F> {
 
 impl<T> ReusedBox<T> {
     /// The value.
-    // Inlined, so that it is moved once.
+    // Inlined, since what takes it apart needs few of its parts.
     #[inline(always)]
     pub fn into_inner(mut self) -> T
     where
